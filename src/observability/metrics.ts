@@ -1,0 +1,90 @@
+import type { Action, DecisionReason, FailureReason } from '../sync/reasons.ts';
+
+/** How a reconcile of one namespace, or a pass over all, ended. */
+export type PassOutcome = 'succeeded' | 'partial' | 'failed';
+
+/** One request to the API server. Matches what KubeClient hands to its `onRequest`. */
+export interface RequestInfo {
+  /** `get`, `list`, `watch`, `create`, `update`, `patch`. */
+  readonly verb: string;
+  /** `backups.velero.io` */
+  readonly resource: string;
+  /** HTTP status, or the KubeErrorCode where there was no answer. */
+  readonly code: number | string;
+  readonly seconds: number;
+}
+
+/** One decision and how many backups share it. */
+export interface DecisionCount {
+  readonly action: Action;
+  readonly reason: DecisionReason;
+  readonly count: number;
+}
+
+/**
+ * What the controller reports about itself, in its own words; nothing in here knows how it is exposed. No call throws,
+ * waits or takes a namespace or an object's name: metrics leave the OADP namespace.
+ */
+export interface Metrics {
+  /** A backup was decided on (counter: every time). */
+  decision(action: Action, reason: DecisionReason): void;
+  /** The present state: all labelled backups by their latest decision. Replaces what was set before. */
+  backups(counts: Iterable<DecisionCount>): void;
+  /** NABs written. */
+  created(): void;
+  repaired(): void;
+  /** A write that did not succeed. */
+  failure(reason: FailureReason): void;
+  /** Namespaces that still have a NAB to be created. */
+  namespacesPending(count: number): void;
+
+  /** A pass over all namespaces begins; times in milliseconds since the epoch. */
+  passStarted(now: number): void;
+  /** It ended; `failed` and `partial` leave the time of the last success alone, success resets the consecutive failures. */
+  passEnded(now: number, outcome: PassOutcome, seconds: number): void;
+
+  /** The work queue, with client-go's meanings. `depth` counts waiting keys, not running ones. */
+  queueAdded(): void;
+  queueRetried(): void;
+  queueDepth(depth: number): void;
+  /** A key left the queue after waiting so long. */
+  queueWaited(seconds: number): void;
+  /** One reconcile is done. */
+  reconciled(outcome: PassOutcome, seconds: number): void;
+
+  request(info: RequestInfo): void;
+  /** A reflector's phase; `since` in milliseconds since the epoch. */
+  reflector(resource: string, phase: ReflectorPhase, since: number): void;
+  leader(leading: boolean): void;
+  /** The interval in force; 0 = none. */
+  syncPeriod(milliseconds: number): void;
+}
+
+/** As in kube/reflector.ts, repeated here as a value so that each phase has a time series from the start. */
+export const reflectorPhases = ['syncing', 'live', 'offline', 'kindNotInstalled', 'forbidden', 'stopped'] as const;
+export type ReflectorPhase = (typeof reflectorPhases)[number];
+
+function ignore(): void {
+  // Commands that end at once have nobody to tell.
+}
+
+/** For once, plan and explain. */
+export const noMetrics: Metrics = {
+  decision: ignore,
+  backups: ignore,
+  created: ignore,
+  repaired: ignore,
+  failure: ignore,
+  namespacesPending: ignore,
+  passStarted: ignore,
+  passEnded: ignore,
+  queueAdded: ignore,
+  queueRetried: ignore,
+  queueDepth: ignore,
+  queueWaited: ignore,
+  reconciled: ignore,
+  request: ignore,
+  reflector: ignore,
+  leader: ignore,
+  syncPeriod: ignore,
+};
