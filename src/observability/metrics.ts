@@ -1,7 +1,8 @@
 import type { Action, DecisionReason, FailureReason } from '../sync/reasons.ts';
 
 /** How a reconcile of one namespace, or a pass over all, ended. */
-export type PassOutcome = 'succeeded' | 'partial' | 'failed';
+export const passOutcomes = ['succeeded', 'partial', 'failed'] as const;
+export type PassOutcome = (typeof passOutcomes)[number];
 
 /** One request to the API server. Matches what KubeClient hands to its `onRequest`. */
 export interface RequestInfo {

@@ -1,0 +1,189 @@
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
+import { failureReasons, type Action, type DecisionReason } from '../sync/reasons.ts';
+import { passOutcomes, reflectorPhases, type Metrics } from './metrics.ts';
+
+export interface PrometheusOptions {
+  /** nab-sync's own version. */
+  readonly version: string;
+  /** The kinds that are watched (`backups.velero.io`), so that each has its series before its first event. */
+  readonly watched: readonly string[];
+}
+
+/** Metrics and the page that shows them. */
+export interface PrometheusMetrics {
+  readonly metrics: Metrics;
+  readonly contentType: string;
+  /** The text exposition format, process and Node metrics included. */
+  render(): Promise<string>;
+}
+
+/** Every decision that there is: a reason belongs to one action. A series that is missing until it first happens hides its first increase. */
+const decisions: Readonly<Record<DecisionReason, Action>> = {
+  InvalidOrigin: 'skip',
+  IdentityMismatch: 'skip',
+  ProtectedNamespace: 'skip',
+  UnknownStorageLocation: 'skip',
+  UnwatchedStorageLocation: 'skip',
+  StorageLocationOwnerGone: 'skip',
+  StorageLocationOwnerMismatch: 'skip',
+  ForeignContent: 'skip',
+  BeingDeleted: 'skip',
+  NotFinished: 'skip',
+  Expired: 'skip',
+  NamespaceMissing: 'skip',
+  NamespaceTerminating: 'skip',
+  NamespaceNotSelected: 'skip',
+  Present: 'none',
+  StatusMissing: 'repair',
+  StatusStale: 'repair',
+  LocationSyncing: 'wait',
+  Superseded: 'skip',
+  NameTaken: 'conflict',
+  Missing: 'create',
+};
+
+/** From one request's time to that of a pass over everything. */
+const durations = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
+
+/** Up to the deadline of a list. Few, since they are multiplied by verb, resource and code. */
+const requestDurations = [0.005, 0.02, 0.1, 0.5, 1, 5, 30];
+
+/** A registry of its own, so that two in one process (tests) do not meet. */
+export function createPrometheusMetrics({ version, watched }: PrometheusOptions): PrometheusMetrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+
+  const counter = <L extends string = never>(name: string, help: string, labelNames: readonly L[] = []) =>
+    new Counter<L>({ name: `nab_sync_${name}`, help, labelNames, registers });
+  const gauge = <L extends string = never>(name: string, help: string, labelNames: readonly L[] = []) =>
+    new Gauge<L>({ name: `nab_sync_${name}`, help, labelNames, registers });
+  const histogram = <L extends string = never>(
+    name: string,
+    help: string,
+    labelNames: readonly L[] = [],
+    buckets = durations,
+  ) => new Histogram<L>({ name: `nab_sync_${name}`, help, labelNames, buckets, registers });
+
+  const decided = counter('decisions_total', 'Decisions about a backup, by action and reason.', ['action', 'reason']);
+  const backups = gauge('backups', 'Labelled backups by their latest decision.', ['action', 'reason']);
+  const created = counter('created_total', 'NonAdminBackups created.');
+  const repaired = counter('repaired_total', 'NonAdminBackups whose status was written anew.');
+  const failures = counter('failures_total', 'Writes that did not succeed, by reason.', ['reason']);
+  const namespacesPending = gauge('namespaces_pending', 'Namespaces that still have a NonAdminBackup to be created.');
+  const passes = histogram('pass_duration_seconds', 'Duration of a pass over all namespaces, by outcome.', ['outcome']);
+  const reconciles = histogram('reconcile_duration_seconds', 'Duration of the work on one namespace, by outcome.', [
+    'outcome',
+  ]);
+  const lastAttempt = gauge('last_attempt_timestamp_seconds', 'When the last pass began; 0 = never.');
+  const lastSuccess = gauge('last_success_timestamp_seconds', 'When a pass last ended without a failure; 0 = never.');
+  const lastFailure = gauge('last_failure_timestamp_seconds', 'When a pass last ended with a failure; 0 = never.');
+  const consecutiveFailures = gauge('consecutive_failures', 'Passes with a failure since the last one without.');
+  const depth = gauge('workqueue_depth', 'Namespaces that wait for their turn.');
+  const adds = counter('workqueue_adds_total', 'Namespaces put into the queue.');
+  const retries = counter('workqueue_retries_total', 'Namespaces put into the queue again after a failure.');
+  const waits = histogram('workqueue_queue_duration_seconds', 'How long a namespace waited for its turn.');
+  const requests = histogram(
+    'request_duration_seconds',
+    'Duration of requests to the API server, by verb, resource and HTTP status or error code.',
+    ['verb', 'resource', 'code'],
+    requestDurations,
+  );
+  const phases = gauge('reflector_phase', 'State of the watch on a kind: 1 for the phase that it is in.', [
+    'resource',
+    'phase',
+  ]);
+  const phaseSince = gauge('reflector_phase_timestamp_seconds', 'Since when the watch on a kind is in its phase.', [
+    'resource',
+  ]);
+  const leader = gauge('leader', '1 = this process holds the Lease, or needs none.');
+  const syncPeriod = gauge('sync_period_seconds', 'The interval in force between two passes; 0 = none.');
+  gauge('build_info', 'Always 1; the version is in the labels.', ['version', 'node_version']).set(
+    { version, node_version: process.versions.node },
+    1,
+  );
+
+  for (const [reason, action] of Object.entries(decisions)) {
+    decided.inc({ action, reason }, 0);
+    backups.set({ action, reason }, 0);
+  }
+  for (const reason of failureReasons) failures.inc({ reason }, 0);
+  for (const outcome of passOutcomes) {
+    passes.zero({ outcome });
+    reconciles.zero({ outcome });
+  }
+  for (const resource of watched) {
+    for (const phase of reflectorPhases) phases.set({ resource, phase }, 0);
+    phaseSince.set({ resource }, 0);
+  }
+  // Series that are not zero now, to be zeroed when the next count leaves them out.
+  let counted: { readonly action: Action; readonly reason: DecisionReason }[] = [];
+
+  const metrics: Metrics = {
+    decision(action, reason) {
+      decided.inc({ action, reason });
+    },
+    backups(counts) {
+      for (const labels of counted) backups.set(labels, 0);
+      counted = [];
+      for (const { action, reason, count } of counts) {
+        backups.set({ action, reason }, count);
+        counted.push({ action, reason });
+      }
+    },
+    created() {
+      created.inc();
+    },
+    repaired() {
+      repaired.inc();
+    },
+    failure(reason) {
+      failures.inc({ reason });
+    },
+    namespacesPending(count) {
+      namespacesPending.set(count);
+    },
+    passStarted(now) {
+      lastAttempt.set(now / 1_000);
+    },
+    passEnded(now, outcome, seconds) {
+      passes.observe({ outcome }, seconds);
+      if (outcome === 'succeeded') {
+        lastSuccess.set(now / 1_000);
+        consecutiveFailures.set(0);
+      } else {
+        lastFailure.set(now / 1_000);
+        consecutiveFailures.inc();
+      }
+    },
+    queueAdded() {
+      adds.inc();
+    },
+    queueRetried() {
+      retries.inc();
+    },
+    queueDepth(count) {
+      depth.set(count);
+    },
+    queueWaited(seconds) {
+      waits.observe(seconds);
+    },
+    reconciled(outcome, seconds) {
+      reconciles.observe({ outcome }, seconds);
+    },
+    request({ verb, resource, code, seconds }) {
+      requests.observe({ verb, resource, code }, seconds);
+    },
+    reflector(resource, phase, since) {
+      for (const each of reflectorPhases) phases.set({ resource, phase: each }, each === phase ? 1 : 0);
+      phaseSince.set({ resource }, since / 1_000);
+    },
+    leader(leading) {
+      leader.set(leading ? 1 : 0);
+    },
+    syncPeriod(milliseconds) {
+      syncPeriod.set(milliseconds / 1_000);
+    },
+  };
+  return { metrics, contentType: registry.contentType, render: () => registry.metrics() };
+}
