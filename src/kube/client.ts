@@ -1,0 +1,470 @@
+import { Pool, ProxyAgent, type Dispatcher } from 'undici';
+import type { Connection, Credentials, TlsMaterial } from './connection.ts';
+import { startDeadline, untilAborted, type Deadline } from './deadline.ts';
+import { KubeError, type KubeErrorCode } from './errors.ts';
+import { isJsonObject, objectAt, printable, stringAt } from './json.ts';
+import { errorCode } from './kubeconfig-file.ts';
+import { qualifiedName, resourcePath, type JsonObject, type ObjectRef, type Resource } from './resource.ts';
+import { requestError, statusError, type RequestFacts } from './status-error.ts';
+import { readWatchEvents, type WatchEvent } from './watch-stream.ts';
+
+export interface RequestOptions {
+  /** Ends the request early; it then rejects with code `Aborted`. */
+  readonly signal?: AbortSignal | undefined;
+  /** From the call to the last byte of the answer, waiting for a free connection included. */
+  readonly timeoutMs?: number | undefined;
+}
+
+export interface ListOptions extends RequestOptions {
+  /** Left out: all namespaces. */
+  readonly namespace?: string | undefined;
+  readonly labelSelector?: string | undefined;
+  readonly limit?: number | undefined;
+  readonly continue?: string | undefined;
+  readonly resourceVersion?: string | undefined;
+  /** An answer above this rejects with `TooLarge` and a status below 300. */
+  readonly maxBytes?: number | undefined;
+}
+
+export interface ListPage {
+  readonly items: JsonObject[];
+  readonly resourceVersion: string;
+  /** There are more pages; absent on the last. */
+  readonly continue?: string;
+  /** Size of the answer. */
+  readonly bytes: number;
+}
+
+export interface WatchOptions {
+  readonly namespace?: string | undefined;
+  readonly labelSelector?: string | undefined;
+  readonly resourceVersion: string;
+  /** After this long the server ends the watch; a little later we do. */
+  readonly timeoutSeconds: number;
+  /** Silence that counts as a dead stream. An API server sends a bookmark about once a minute. */
+  readonly idleTimeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Called when the server has accepted the watch. */
+  readonly onOpen?: (() => void) | undefined;
+}
+
+/** One HTTP request that is over (of a watch: its headers are there). */
+export interface RequestInfo {
+  readonly verb: string;
+  /** `backups.velero.io`. */
+  readonly resource: string;
+  readonly code: 'OK' | KubeErrorCode;
+  /** HTTP status, if there was an answer. */
+  readonly status: number | undefined;
+  readonly seconds: number;
+}
+
+export interface KubeClientOptions {
+  /** Most connections for requests at a time; watches have their own. */
+  readonly connections?: number;
+  /** Deadline of a list page and of a watch's headers. */
+  readonly readTimeoutMs?: number;
+  /** Deadline of every request for one object, reads included. */
+  readonly writeTimeoutMs?: number;
+  /** Largest answer that is read. */
+  readonly maxAnswerBytes?: number;
+  /** Largest event of a watch. */
+  readonly maxEventBytes?: number;
+  readonly userAgent?: string;
+  /** For metrics. Must not throw; if it does, nobody hears of it. */
+  readonly onRequest?: (info: RequestInfo) => void;
+}
+
+interface Settings {
+  readonly connections: number;
+  readonly readTimeoutMs: number;
+  readonly writeTimeoutMs: number;
+  readonly maxAnswerBytes: number;
+  readonly maxEventBytes: number;
+  readonly userAgent: string;
+}
+
+const MIB = 1024 * 1024;
+
+const DEFAULTS: Settings = {
+  connections: 32,
+  readTimeoutMs: 30_000,
+  writeTimeoutMs: 5_000,
+  maxAnswerBytes: 64 * MIB,
+  maxEventBytes: 16 * MIB,
+  userAgent: 'nab-sync',
+};
+
+/** A watch is ended by us this long after the server should have done so. */
+const WATCH_GRACE_MS = 10_000;
+
+const WATCH_IDLE_MS = 150_000;
+
+/** An error's body is a Status of a few hundred bytes; more of it is not worth reading. */
+const MAX_ERROR_BYTES = MIB;
+
+interface Call extends RequestFacts {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH';
+  readonly query?: Readonly<Record<string, string | undefined>>;
+  readonly body?: JsonObject;
+  readonly contentType?: string;
+  readonly maxBytes: number;
+}
+
+interface Pools {
+  readonly tls: TlsMaterial;
+  readonly requests: Dispatcher;
+  readonly watches: Dispatcher;
+}
+
+/**
+ * The few verbs of the Kubernetes API that this program uses, over pooled keep-alive connections. Every call has a
+ * deadline, rejects with KubeError only, and is made once: nothing but a 401 is retried in here, and that once, with
+ * credentials read afresh.
+ */
+export class KubeClient {
+  readonly #connection: Connection;
+  readonly #settings: Settings;
+  readonly #onRequest: KubeClientOptions['onRequest'];
+  readonly #origin: string;
+  readonly #basePath: string;
+  #pools: Pools | undefined;
+  #closed = false;
+
+  constructor(connection: Connection, options: KubeClientOptions = {}) {
+    const { onRequest, ...settings } = options;
+    this.#settings = checkedSettings({ ...DEFAULTS, ...settings });
+    this.#connection = connection;
+    this.#onRequest = onRequest;
+    const url = new URL(connection.server);
+    this.#origin = url.origin;
+    this.#basePath = url.pathname.replace(/\/+$/, '');
+  }
+
+  async get(resource: Resource, ref: ObjectRef, options: RequestOptions = {}): Promise<JsonObject> {
+    return this.#object({ ...this.#call('get', 'GET', resource, ref) }, options);
+  }
+
+  /** `ref` names the namespace only; the object's name is in the body. */
+  async create(
+    resource: Resource,
+    ref: ObjectRef,
+    body: JsonObject,
+    options: RequestOptions = {},
+  ): Promise<JsonObject> {
+    const call = this.#call('create', 'POST', resource, { namespace: ref.namespace });
+    return this.#object({ ...call, body, contentType: 'application/json' }, options);
+  }
+
+  /** Replaces the object, or its status with `subresource: 'status'`; the body's resourceVersion is the precondition. */
+  async update(
+    resource: Resource,
+    ref: ObjectRef,
+    body: JsonObject,
+    options: RequestOptions = {},
+  ): Promise<JsonObject> {
+    const call = this.#call('update', 'PUT', resource, ref);
+    return this.#object({ ...call, body, contentType: 'application/json' }, options);
+  }
+
+  /** JSON merge patch. A `metadata.resourceVersion` in the body is a precondition. */
+  async patch(resource: Resource, ref: ObjectRef, body: JsonObject, options: RequestOptions = {}): Promise<JsonObject> {
+    const call = this.#call('patch', 'PATCH', resource, ref);
+    return this.#object({ ...call, body, contentType: 'application/merge-patch+json' }, options);
+  }
+
+  /** One page of a collection. Without `limit` it is the whole collection, or `TooLarge`. */
+  async listPage(resource: Resource, options: ListOptions = {}): Promise<ListPage> {
+    const call: Call = {
+      ...this.#call('list', 'GET', resource, { namespace: options.namespace }),
+      query: {
+        labelSelector: options.labelSelector,
+        limit: options.limit?.toString(),
+        continue: options.continue,
+        resourceVersion: options.resourceVersion,
+      },
+      maxBytes: Math.min(options.maxBytes ?? this.#settings.maxAnswerBytes, this.#settings.maxAnswerBytes),
+    };
+    const { object, bytes } = await this.#request(call, options, this.#settings.readTimeoutMs);
+    return listPage(call, object, bytes);
+  }
+
+  /**
+   * The events after `resourceVersion`. Ends when the server ends the watch in good order; throws a KubeError otherwise,
+   * `Timeout` when the server did not end it in time or went silent. The connection is closed when the iteration is.
+   */
+  async *watch(resource: Resource, options: WatchOptions): AsyncGenerator<WatchEvent, void, void> {
+    const call: Call = {
+      ...this.#call('watch', 'GET', resource, { namespace: options.namespace }),
+      query: {
+        watch: 'true',
+        allowWatchBookmarks: 'true',
+        labelSelector: options.labelSelector,
+        resourceVersion: options.resourceVersion,
+        timeoutSeconds: options.timeoutSeconds.toString(),
+      },
+    };
+    using total = startDeadline(options.timeoutSeconds * 1000 + WATCH_GRACE_MS, options.signal);
+    using idle = startDeadline(this.#settings.readTimeoutMs, total.signal);
+    try {
+      const { body } = await this.#open(call, idle, (pools) => pools.watches);
+      options.onOpen?.();
+      const idleMs = options.idleTimeoutMs ?? WATCH_IDLE_MS;
+      idle.extend(idleMs);
+      const chunks = eachExtending(body, idle);
+      yield* readWatchEvents(chunks, call, this.#settings.maxEventBytes);
+    } catch (error) {
+      const expired = total.expired || idle.expired;
+      throw this.#failure(call, error, expired, options.signal, 'the stream went silent or did not end in time');
+    }
+  }
+
+  /** Breaks what is still running (it rejects with `Aborted`) and closes all connections. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const pools = this.#pools;
+    this.#pools = undefined;
+    if (pools !== undefined) await Promise.all([pools.requests.destroy(), pools.watches.destroy()]);
+  }
+
+  #call(verb: string, method: Call['method'], resource: Resource, ref: ObjectRef): Call {
+    return { verb, method, resource, ref, maxBytes: this.#settings.maxAnswerBytes };
+  }
+
+  async #object(call: Call, options: RequestOptions): Promise<JsonObject> {
+    const { object } = await this.#request(call, options, this.#settings.writeTimeoutMs);
+    return object;
+  }
+
+  async #request(
+    call: Call,
+    options: RequestOptions,
+    defaultTimeoutMs: number,
+  ): Promise<{ object: JsonObject; bytes: number }> {
+    const timeoutMs = options.timeoutMs ?? defaultTimeoutMs;
+    using deadline = startDeadline(timeoutMs, options.signal);
+    try {
+      const { body, headers } = await this.#open(call, deadline, (pools) => pools.requests);
+      const length = Number(headers['content-length']);
+      const answer = await readBody(body, call.maxBytes, length);
+      if (answer === undefined) {
+        throw requestError(call, 'TooLarge', `an answer of more than ${call.maxBytes} bytes`, { status: 200 });
+      }
+      const object = parseJson(answer);
+      if (!isJsonObject(object)) {
+        throw requestError(call, 'Malformed', 'the answer is not a JSON object', { status: 200 });
+      }
+      return { object, bytes: answer.length };
+    } catch (error) {
+      throw this.#failure(call, error, deadline.expired, options.signal, `no answer within ${timeoutMs / 1000} s`);
+    }
+  }
+
+  /** Sends the request and resolves with a success whose body is still to be read. */
+  async #open(call: Call, deadline: Deadline, choose: (pools: Pools) => Dispatcher): Promise<Dispatcher.ResponseData> {
+    const credentials = await this.#credentials(call, this.#connection.credentials(), deadline);
+    try {
+      return await this.#attempt(call, credentials, deadline, choose);
+    } catch (error) {
+      if (!(error instanceof KubeError) || error.code !== 'Unauthorized') throw error;
+      const fresh = await this.#credentials(call, this.#connection.reload(credentials), deadline);
+      return await this.#attempt(call, fresh, deadline, choose);
+    }
+  }
+
+  async #credentials(call: Call, reading: Promise<Credentials>, deadline: Deadline): Promise<Credentials> {
+    try {
+      return await untilAborted(reading, deadline.signal);
+    } catch (error) {
+      if (deadline.signal.aborted) throw error;
+      const detail = printable(error instanceof Error ? error.message : 'no credentials', 300);
+      throw requestError(call, 'Unauthorized', `cannot get credentials: ${detail}`, { cause: error });
+    }
+  }
+
+  async #attempt(
+    call: Call,
+    credentials: Credentials,
+    deadline: Deadline,
+    choose: (pools: Pools) => Dispatcher,
+  ): Promise<Dispatcher.ResponseData> {
+    const started = performance.now();
+    let status: number | undefined;
+    let code: RequestInfo['code'] = 'Unreachable';
+    try {
+      const answer = await choose(this.#poolsFor(credentials.tls)).request({
+        origin: this.#origin,
+        path: this.#path(call),
+        method: call.method,
+        headers: {
+          accept: 'application/json',
+          'user-agent': this.#settings.userAgent,
+          ...(call.contentType === undefined ? {} : { 'content-type': call.contentType }),
+          ...credentials.headers,
+        },
+        ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
+        signal: deadline.signal,
+      });
+      status = answer.statusCode;
+      if (status >= 200 && status < 300) {
+        code = 'OK';
+        return answer;
+      }
+      const body = await readBody(answer.body, MAX_ERROR_BYTES, undefined);
+      const retryAfter = answer.headers['retry-after'];
+      throw statusError(call, {
+        status,
+        body: body === undefined ? undefined : parseJson(body),
+        retryAfter: Array.isArray(retryAfter) ? retryAfter[0] : retryAfter,
+      });
+    } catch (error) {
+      const failure = this.#failure(call, error, deadline.expired, undefined, 'no answer in time');
+      code = deadline.signal.aborted && !deadline.expired ? 'Aborted' : failure.code;
+      throw error;
+    } finally {
+      this.#tell({
+        verb: call.verb,
+        resource: qualifiedName(call.resource),
+        code,
+        status,
+        seconds: (performance.now() - started) / 1000,
+      });
+    }
+  }
+
+  #tell(info: RequestInfo): void {
+    try {
+      this.#onRequest?.(info);
+    } catch {
+      // A metric that fails must not fail the request that it counts.
+    }
+  }
+
+  #path(call: Call): string {
+    const query = new URLSearchParams();
+    for (const [name, value] of Object.entries(call.query ?? {})) {
+      if (value !== undefined) query.set(name, value);
+    }
+    const path = this.#basePath + resourcePath(call.resource, call.ref);
+    return query.size === 0 ? path : `${path}?${query.toString()}`;
+  }
+
+  /** Connections are bound to their key material; when that has been renewed, new ones are made and the old run out. */
+  #poolsFor(tls: TlsMaterial): Pools {
+    const current = this.#pools;
+    if (current?.tls === tls) return current;
+    if (this.#closed) throw new Error('the client is closed');
+    const { connections } = this.#settings;
+    const next: Pools = { tls, requests: this.#dispatcher(tls, connections), watches: this.#dispatcher(tls, null) };
+    this.#pools = next;
+    if (current !== undefined) void closeQuietly(current);
+    return next;
+  }
+
+  #dispatcher(tls: TlsMaterial, connections: number | null): Dispatcher {
+    const { proxyUrl } = this.#connection;
+    const connect = { ...tls, timeout: 10_000, keepAlive: true, keepAliveInitialDelay: 10_000 };
+    const options: Pool.Options = {
+      connections,
+      pipelining: 1,
+      // One broken HTTP/2 connection takes every request on it along, and one deadline cannot close it for all.
+      allowH2: false,
+      // Kept for less than the minute after which load balancers drop an idle connection.
+      keepAliveTimeout: 30_000,
+      keepAliveMaxTimeout: 30_000,
+      // The server's warnings about an object are headers, and the object is a stranger's.
+      maxHeaderSize: 64 * 1024,
+      // Our own deadlines end requests; undici's would only add a second, coarser rule.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    };
+    if (proxyUrl === undefined) return new Pool(this.#origin, { ...options, connect });
+    return new ProxyAgent({ ...options, uri: proxyUrl, requestTls: connect });
+  }
+
+  #failure(call: Call, error: unknown, expired: boolean, signal: AbortSignal | undefined, late: string): KubeError {
+    if (error instanceof KubeError) return error;
+    if (signal?.aborted === true || this.#closed) return requestError(call, 'Aborted', 'ended by the caller');
+    if (expired) return requestError(call, 'Timeout', late, { cause: error });
+    const code = errorCode(error);
+    if (code?.startsWith('HPE_') === true || code === 'UND_ERR_HEADERS_OVERFLOW') {
+      return requestError(call, 'Malformed', `no HTTP answer (${code})`, { cause: error });
+    }
+    const trust = isCertificateProblem(code) ? ` (checked against ${this.#connection.caSource})` : '';
+    const detail = code ?? printable(error instanceof Error ? error.message : 'unknown', 100);
+    return requestError(call, 'Unreachable', `${this.#connection.server}: ${detail}${trust}`, { cause: error });
+  }
+}
+
+function checkedSettings(settings: Settings): Settings {
+  const { userAgent: _userAgent, ...numbers } = settings;
+  for (const [name, value] of Object.entries(numbers)) {
+    if (!Number.isSafeInteger(value) || value < 1) {
+      throw new RangeError(`KubeClient: ${name} must be a positive integer, got ${String(value)}`);
+    }
+  }
+  return settings;
+}
+
+async function closeQuietly(pools: Pools): Promise<void> {
+  // Watches of the old pool end by themselves within their timeout; closing waits for them.
+  await Promise.allSettled([pools.requests.close(), pools.watches.close()]);
+}
+
+/** The whole body, or undefined when it is over the cap; then the connection is gone as well. */
+async function readBody(
+  body: Dispatcher.ResponseData['body'],
+  maxBytes: number,
+  announced: number | undefined,
+): Promise<Buffer | undefined> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  if (announced !== undefined && announced > maxBytes) {
+    body.destroy();
+    return undefined;
+  }
+  for await (const chunk of eachChunk(body)) {
+    bytes += chunk.length;
+    // Leaving the loop destroys the body, and with it the connection that would have to carry the rest.
+    if (bytes > maxBytes) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, bytes);
+}
+
+async function* eachChunk(body: AsyncIterable<unknown>): AsyncGenerator<Uint8Array, void, void> {
+  for await (const chunk of body) {
+    if (chunk instanceof Uint8Array) yield chunk;
+  }
+}
+
+async function* eachExtending(body: AsyncIterable<unknown>, idle: Deadline): AsyncGenerator<Uint8Array, void, void> {
+  for await (const chunk of eachChunk(body)) {
+    idle.extend();
+    yield chunk;
+  }
+}
+
+function parseJson(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+function listPage(call: Call, list: JsonObject, bytes: number): ListPage {
+  const metadata = objectAt(list, 'metadata');
+  const resourceVersion = stringAt(metadata, 'resourceVersion');
+  // Go writes an empty list as null.
+  const items: unknown = list['items'] ?? [];
+  if (resourceVersion === undefined || !Array.isArray(items) || !items.every(isJsonObject)) {
+    throw requestError(call, 'Malformed', 'the answer is not a list of objects', { status: 200 });
+  }
+  const next = stringAt(metadata, 'continue');
+  return { items, resourceVersion, bytes, ...(next === undefined ? {} : { continue: next }) };
+}
+
+function isCertificateProblem(code: string | undefined): boolean {
+  return code !== undefined && /^(ERR_TLS_|CERT_|SELF_SIGNED_|DEPTH_ZERO_|UNABLE_TO_)/.test(code);
+}

@@ -1,0 +1,330 @@
+import type { Logger } from 'pino';
+import type { KubeClient } from './client.ts';
+import { systemClock, type Clock } from './clock.ts';
+import { startDeadline, untilAborted } from './deadline.ts';
+import { KubeError } from './errors.ts';
+import { objectAt, printable, stringAt } from './json.ts';
+import { PageSize } from './page-size.ts';
+import { listAll } from './pager.ts';
+import { qualifiedName, type JsonObject, type Resource } from './resource.ts';
+import { wentBack } from './resource-version.ts';
+import { retryDelay } from './retry-delay.ts';
+import { requestError } from './status-error.ts';
+import type { Store } from './store.ts';
+import type { WatchEvent } from './watch-stream.ts';
+
+/**
+ * - `syncing`: the first complete list is not there yet.
+ * - `live`: listed, and the watch is open.
+ * - `offline`: the server cannot be reached or fails; the store holds what was last known.
+ * - `kindNotInstalled`, `forbidden`: as said; looked at again now and then, so a CRD or role that comes later is found.
+ * - `stopped`: `run` has ended.
+ */
+export type ReflectorPhase = 'syncing' | 'live' | 'offline' | 'kindNotInstalled' | 'forbidden' | 'stopped';
+
+export interface ReflectorState {
+  readonly phase: ReflectorPhase;
+  /** Milliseconds since the epoch at which this phase began. */
+  readonly since: number;
+  /** Why, in one line, for every phase but `syncing` and `live`. */
+  readonly reason?: string;
+}
+
+export type StateListener = (state: ReflectorState) => void;
+
+export interface ReflectorTuning {
+  /** A full list at least this often, whatever the watch says; spread by a tenth either way. */
+  readonly relistIntervalMs: number;
+  /** The server is asked to end a watch after this long, at random within the bounds. */
+  readonly watchMinSeconds: number;
+  readonly watchMaxSeconds: number;
+  /** A watch that is silent for this long is taken for dead. */
+  readonly watchIdleMs: number;
+  /** A watch that ends sooner, without an event, counts as an error. */
+  readonly shortWatchMs: number;
+  readonly retryBaseMs: number;
+  /** Small, since it is also how late we notice that the server is back. */
+  readonly retryCapMs: number;
+  /** The same for a missing kind or right, which only an admin brings. */
+  readonly adminRetryCapMs: number;
+  /** Without an error for this long, the next one counts as the first. */
+  readonly quietMs: number;
+  readonly pageCapBytes: number;
+}
+
+const MIB = 1024 * 1024;
+
+const DEFAULT_TUNING: ReflectorTuning = {
+  relistIntervalMs: 600_000,
+  watchMinSeconds: 300,
+  watchMaxSeconds: 600,
+  watchIdleMs: 150_000,
+  shortWatchMs: 1_000,
+  retryBaseMs: 500,
+  retryCapMs: 3_000,
+  adminRetryCapMs: 15_000,
+  quietMs: 60_000,
+  pageCapBytes: 16 * MIB,
+};
+
+export interface ReflectorOptions<R> extends Partial<ReflectorTuning> {
+  readonly client: Pick<KubeClient, 'listPage' | 'watch'>;
+  readonly resource: Resource;
+  readonly namespace?: string | undefined;
+  readonly labelSelector?: string | undefined;
+  /** The store's key for an object; undefined leaves it out. Must depend on the object's identity alone. */
+  readonly key: (object: JsonObject) => string | undefined;
+  /** What is kept of an object; undefined leaves it out. What throws is logged and leaves out that object only. */
+  readonly project: (object: JsonObject) => R | undefined;
+  readonly store: Store<R>;
+  readonly log: Logger;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+}
+
+/** Rejects `waitForSync`: says what has not come, and what is in the way. */
+export class SyncTimeoutError extends Error {
+  override readonly name = 'SyncTimeoutError';
+  readonly state: ReflectorState;
+
+  constructor(message: string, state: ReflectorState) {
+    super(message);
+    this.state = state;
+  }
+}
+
+/** Why a watch is over. */
+type WatchEnd = 'rewatch' | 'relist';
+
+/**
+ * Keeps a store equal to one collection of the API server: a complete list, then the watch that follows it, and a new
+ * list on any doubt. Nothing runs before `run` or `listOnce` is called.
+ */
+export class Reflector<R> {
+  readonly #options: ReflectorOptions<R>;
+  readonly #tuning: ReflectorTuning;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #log: Logger;
+  readonly #pageSize = new PageSize();
+  readonly #listeners = new Set<StateListener>();
+  #state: ReflectorState;
+  readonly #synced = Promise.withResolvers<undefined>();
+  #hasSynced = false;
+  #running = false;
+  #attempt = 0;
+  #lastFailureAt = Number.NEGATIVE_INFINITY;
+  #relistAt = 0;
+
+  constructor(options: ReflectorOptions<R>) {
+    this.#options = options;
+    this.#tuning = tuningOf(options);
+    this.#clock = options.clock ?? systemClock;
+    this.#random = options.random ?? Math.random;
+    this.#log = options.log.child({ resource: qualifiedName(options.resource) });
+    this.#state = { phase: 'syncing', since: this.#clock.now() };
+  }
+
+  get state(): ReflectorState {
+    return this.#state;
+  }
+
+  /** True once a complete list has been in the store; it stays true. */
+  get hasSynced(): boolean {
+    return this.#hasSynced;
+  }
+
+  /** Returns the function that ends the subscription. */
+  onState(listener: StateListener): () => void {
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  /**
+   * Resolves after the first complete list. Rejects with SyncTimeoutError when it has not come within `timeoutMs` (or when
+   * `run` ended before), and with KubeError `Aborted` on the signal.
+   */
+  async waitForSync(options: { readonly signal?: AbortSignal; readonly timeoutMs?: number } = {}): Promise<void> {
+    if (this.#hasSynced) return;
+    const { signal, timeoutMs = 60_000 } = options;
+    using deadline = startDeadline(timeoutMs, signal);
+    try {
+      await untilAborted(this.#synced.promise, deadline.signal);
+    } catch {
+      const request = { verb: 'list', resource: this.#options.resource, ref: { namespace: this.#options.namespace } };
+      if (!deadline.expired) throw requestError(request, 'Aborted', 'ended by the caller');
+      const { phase, reason } = this.#state;
+      const name = qualifiedName(this.#options.resource);
+      throw new SyncTimeoutError(
+        `no complete list of ${name} within ${timeoutMs / 1000} s (${phase}${reason === undefined ? '' : `: ${reason}`})`,
+        this.#state,
+      );
+    }
+  }
+
+  /** Puts the complete collection into the store, once. Rejects with KubeError and then leaves the store as it was. */
+  async listOnce(signal?: AbortSignal): Promise<void> {
+    await this.#list(signal, 4);
+  }
+
+  /** Lists and watches until the signal is aborted. Faults of the API never make it reject. */
+  async run(signal: AbortSignal): Promise<void> {
+    if (this.#running) throw new Error(`the reflector of ${qualifiedName(this.#options.resource)} already runs`);
+    this.#running = true;
+    try {
+      while (!signal.aborted) {
+        try {
+          await this.#listAndWatch(signal);
+        } catch (error) {
+          if (signal.aborted) break;
+          await this.#backOff(error, signal);
+        }
+      }
+    } finally {
+      this.#running = false;
+      this.#enter('stopped', 'stopped');
+    }
+  }
+
+  async #listAndWatch(signal: AbortSignal): Promise<void> {
+    let resourceVersion = await this.#list(signal, 1);
+    let end: WatchEnd = 'rewatch';
+    while (end === 'rewatch' && !signal.aborted) {
+      ({ end, resourceVersion } = await this.#watch(resourceVersion, signal));
+    }
+  }
+
+  async #list(signal: AbortSignal | undefined, firstPageTries: number): Promise<string> {
+    const { client, resource, namespace, labelSelector, store } = this.#options;
+    const records = new Map<string, R>();
+    const resourceVersion = await listAll({
+      client,
+      resource,
+      namespace,
+      labelSelector,
+      pageSize: this.#pageSize,
+      pageCapBytes: this.#tuning.pageCapBytes,
+      onItems: (items) => {
+        for (const item of items) {
+          const key = this.#keyOf(item);
+          const record = key === undefined ? undefined : this.#project(item);
+          if (key !== undefined && record !== undefined) records.set(key, record);
+        }
+      },
+      onRestart: () => {
+        records.clear();
+      },
+      firstPageTries,
+      signal,
+      clock: this.#clock,
+      random: this.#random,
+    });
+    store.replace(records);
+    this.#hasSynced = true;
+    this.#synced.resolve(undefined);
+    this.#relistAt = this.#clock.monotonic() + this.#tuning.relistIntervalMs * (0.9 + this.#random() / 5);
+    return resourceVersion;
+  }
+
+  async #watch(from: string, signal: AbortSignal): Promise<{ end: WatchEnd; resourceVersion: string }> {
+    const { client, resource, namespace, labelSelector } = this.#options;
+    const { watchMinSeconds, watchMaxSeconds, watchIdleMs, shortWatchMs } = this.#tuning;
+    const untilRelist = Math.ceil((this.#relistAt - this.#clock.monotonic()) / 1000);
+    if (untilRelist <= 0) return { end: 'relist', resourceVersion: from };
+    const wanted = Math.round(watchMinSeconds + (watchMaxSeconds - watchMinSeconds) * this.#random());
+    const timeoutSeconds = Math.min(wanted, untilRelist);
+    const started = this.#clock.monotonic();
+    let resourceVersion = from;
+    let events = 0;
+    const watch = client.watch(resource, {
+      namespace,
+      labelSelector,
+      resourceVersion: from,
+      timeoutSeconds,
+      idleTimeoutMs: watchIdleMs,
+      signal,
+      onOpen: () => {
+        this.#enter('live');
+      },
+    });
+    for await (const event of watch) {
+      if (wentBack(resourceVersion, event.resourceVersion)) {
+        return { end: 'relist', resourceVersion };
+      }
+      resourceVersion = event.resourceVersion;
+      events += 1;
+      this.#apply(event);
+    }
+    const lasted = this.#clock.monotonic() - started;
+    if (events === 0 && lasted < Math.min(shortWatchMs, timeoutSeconds * 500)) {
+      throw new Error('the watch ended at once');
+    }
+    return { end: 'rewatch', resourceVersion };
+  }
+
+  #apply(event: WatchEvent): void {
+    if (event.type === 'BOOKMARK') return;
+    const key = this.#keyOf(event.object);
+    if (key === undefined) return;
+    const record = event.type === 'DELETED' ? undefined : this.#project(event.object);
+    if (record === undefined) this.#options.store.delete(key);
+    else this.#options.store.set(key, record);
+  }
+
+  #keyOf(object: JsonObject): string | undefined {
+    return this.#guarded(object, this.#options.key);
+  }
+
+  #project(object: JsonObject): R | undefined {
+    return this.#guarded(object, this.#options.project);
+  }
+
+  #guarded<T>(object: JsonObject, read: (object: JsonObject) => T | undefined): T | undefined {
+    try {
+      return read(object);
+    } catch (error) {
+      const metadata = objectAt(object, 'metadata');
+      const name = printable(stringAt(metadata, 'name') ?? '', 253);
+      this.#log.error({ err: error, name }, 'object left out: it could not be read');
+      return undefined;
+    }
+  }
+
+  async #backOff(error: unknown, signal: AbortSignal): Promise<void> {
+    const { retryBaseMs, retryCapMs, adminRetryCapMs, quietMs } = this.#tuning;
+    const now = this.#clock.monotonic();
+    if (now - this.#lastFailureAt > quietMs) this.#attempt = 0;
+    this.#lastFailureAt = now;
+    const phase = phaseFor(error);
+    const reason = error instanceof Error ? error.message : 'unknown fault';
+    this.#enter(phase, reason);
+    const delay = retryDelay({
+      attempt: this.#attempt,
+      retryAfterMs: error instanceof KubeError ? error.retryAfterMs : undefined,
+      baseMs: retryBaseMs,
+      capMs: phase === 'offline' ? retryCapMs : adminRetryCapMs,
+      random: this.#random,
+    });
+    this.#attempt += 1;
+    await this.#clock.sleep(delay, signal);
+  }
+
+  #enter(phase: ReflectorPhase, reason?: string): void {
+    if (this.#state.phase === phase) return;
+    this.#state = { phase, since: this.#clock.now(), ...(reason === undefined ? {} : { reason }) };
+    for (const listener of [...this.#listeners]) listener(this.#state);
+  }
+}
+
+function phaseFor(error: unknown): ReflectorPhase {
+  if (!(error instanceof KubeError)) return 'offline';
+  if (error.code === 'KindNotInstalled') return 'kindNotInstalled';
+  if (error.code === 'Forbidden' || error.code === 'Unauthorized') return 'forbidden';
+  return 'offline';
+}
+
+function tuningOf(options: Partial<ReflectorTuning>): ReflectorTuning {
+  return { ...DEFAULT_TUNING, ...options };
+}

@@ -1,0 +1,10 @@
+/**
+ * Whether `next` is older than `last`. Resource versions are decimal numbers of any length and comparable as such
+ * (Kubernetes 1.35 made that part of the API); anything else is not judged.
+ */
+export function wentBack(last: string, next: string): boolean {
+  if (!DECIMAL.test(last) || !DECIMAL.test(next)) return false;
+  return BigInt(next) < BigInt(last);
+}
+
+const DECIMAL = /^[0-9]{1,40}$/;
