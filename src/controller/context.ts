@@ -12,15 +12,10 @@ export interface CommandContext {
   readonly connection: Connection;
   readonly log: Logger;
   readonly metrics: Metrics;
-  /** Where `run` registers its checks. Already has one each: `ready` fails until the controller replaces `synced`. */
+  /** Where `run` registers its checks. `ready` fails until the controller replaces the check named `synced`. */
   readonly health: Health;
   /** `nab-sync/0.1.0` */
   readonly userAgent: string;
   /** Aborted by SIGINT and SIGTERM. */
   readonly signal: AbortSignal;
 }
-
-/** Which backups `explain` is asked about. */
-export type ExplainTarget =
-  | { readonly kind: 'nonAdminBackup'; readonly namespace: string; readonly name: string }
-  | { readonly kind: 'backup'; readonly name: string };

@@ -1,19 +1,10 @@
+import type { RequestInfo } from '../kube/client.ts';
+import type { ReflectorPhase } from '../kube/reflector.ts';
 import type { Action, DecisionReason, FailureReason } from '../sync/reasons.ts';
 
 /** How a reconcile of one namespace, or a pass over all, ended. */
 export const passOutcomes = ['succeeded', 'partial', 'failed'] as const;
 export type PassOutcome = (typeof passOutcomes)[number];
-
-/** One request to the API server. Matches what KubeClient hands to its `onRequest`. */
-export interface RequestInfo {
-  /** `get`, `list`, `watch`, `create`, `update`, `patch`. */
-  readonly verb: string;
-  /** `backups.velero.io` */
-  readonly resource: string;
-  /** HTTP status, or the KubeErrorCode where there was no answer. */
-  readonly code: number | string;
-  readonly seconds: number;
-}
 
 /** One decision and how many backups share it. */
 export interface DecisionCount {
@@ -53,17 +44,14 @@ export interface Metrics {
   /** One reconcile is done. */
   reconciled(outcome: PassOutcome, seconds: number): void;
 
-  request(info: RequestInfo): void;
+  /** To be handed to KubeClient as it is (`onRequest: metrics.request`). */
+  request(this: void, info: RequestInfo): void;
   /** A reflector's phase; `since` in milliseconds since the epoch. */
   reflector(resource: string, phase: ReflectorPhase, since: number): void;
   leader(leading: boolean): void;
   /** The interval in force; 0 = none. */
   syncPeriod(milliseconds: number): void;
 }
-
-/** As in kube/reflector.ts, repeated here as a value so that each phase has a time series from the start. */
-export const reflectorPhases = ['syncing', 'live', 'offline', 'kindNotInstalled', 'forbidden', 'stopped'] as const;
-export type ReflectorPhase = (typeof reflectorPhases)[number];
 
 function ignore(): void {
   // Commands that end at once have nobody to tell.

@@ -1,6 +1,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
+import type { ReflectorPhase } from '../kube/reflector.ts';
 import { failureReasons, type Action, type DecisionReason } from '../sync/reasons.ts';
-import { passOutcomes, reflectorPhases, type Metrics } from './metrics.ts';
+import { passOutcomes, type Metrics } from './metrics.ts';
 
 export interface PrometheusOptions {
   /** nab-sync's own version. */
@@ -41,6 +42,16 @@ const decisions: Readonly<Record<DecisionReason, Action>> = {
   NameTaken: 'conflict',
   Missing: 'create',
 };
+
+/** Likewise every phase, held complete by its type. */
+const reflectorPhases = Object.keys({
+  syncing: true,
+  live: true,
+  offline: true,
+  kindNotInstalled: true,
+  forbidden: true,
+  stopped: true,
+} satisfies Record<ReflectorPhase, true>);
 
 /** From one request's time to that of a pass over everything. */
 const durations = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
@@ -85,7 +96,7 @@ export function createPrometheusMetrics({ version, watched }: PrometheusOptions)
   const waits = histogram('workqueue_queue_duration_seconds', 'How long a namespace waited for its turn.');
   const requests = histogram(
     'request_duration_seconds',
-    'Duration of requests to the API server, by verb, resource and HTTP status or error code.',
+    'Duration of requests to the API server, by verb, resource and what came of it (OK, or the error).',
     ['verb', 'resource', 'code'],
     requestDurations,
   );
