@@ -23,10 +23,19 @@ export function nameAt(object: unknown, ...path: string[]): string | undefined {
   return text === '' ? undefined : text;
 }
 
-/** The time at a path in milliseconds since the epoch; no time, or one that does not parse, reads as absent. */
+/** RFC 3339, the only form in which Kubernetes writes times; Date.parse alone would take "2026 (about)" for one. */
+const rfc3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
+
+/** The time at a path in milliseconds since the epoch; anything but an RFC 3339 time reads as absent. */
 export function timeAt(object: unknown, ...path: string[]): number | undefined {
-  const milliseconds = Date.parse(textAt(object, ...path) ?? '');
+  const text = textAt(object, ...path) ?? '';
+  const milliseconds = rfc3339.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(milliseconds) ? undefined : milliseconds;
+}
+
+/** A time as Kubernetes writes it: RFC 3339, UTC, whole seconds. */
+export function rfc3339Seconds(milliseconds: number): string {
+  return `${new Date(milliseconds).toISOString().slice(0, 19)}Z`;
 }
 
 /** The array at a path, or an empty one. */

@@ -1,0 +1,81 @@
+import { KubeError } from '../kube/errors.ts';
+import { printable } from '../oadp/printable.ts';
+import type { FailureReason } from './reasons.ts';
+
+/** What a failed write means for the item, and for what follows in its namespace. */
+export interface WriteFailure {
+  readonly reason: FailureReason;
+  readonly message: string;
+  /** Will fail again for this version of the backup: told once, and tried again only when something changed. */
+  readonly permanent: boolean;
+  /**
+   * What the rest of the namespace's pass can expect. `next`: it concerns this item alone. `doubt`: the next may fail
+   * alike, and after a few in a row the pass ends. `stop`: the next would fail alike.
+   */
+  readonly rest: 'next' | 'doubt' | 'stop';
+  /** How long the server asked us to stay away, in milliseconds. */
+  readonly retryAfterMs: number | undefined;
+}
+
+/** The longest message of an error that is passed on. */
+const longestMessage = 300;
+
+/** Whether an `Invalid` comes from the kind's schema, which names the field, and not from an admission policy. */
+function namesAField(error: KubeError): boolean {
+  return error.causes.some((cause) => cause.field !== undefined && cause.field !== '');
+}
+
+/**
+ * Classifies what a request ran into.
+ *
+ * @param mayWrite for a 403: whether RBAC allows the write, so that it was admission that refused it. The two look the
+ *   same on the wire.
+ */
+export function toWriteFailure(error: unknown, mayWrite: boolean): WriteFailure {
+  const message = printable(error instanceof Error ? error.message : String(error), longestMessage);
+  const failure = (reason: FailureReason, rest: WriteFailure['rest'], permanent = false): WriteFailure => ({
+    reason,
+    message,
+    permanent,
+    rest,
+    retryAfterMs: error instanceof KubeError ? error.retryAfterMs : undefined,
+  });
+  if (!(error instanceof KubeError)) return failure('InternalError', 'next');
+  switch (error.code) {
+    case 'Invalid':
+      return namesAField(error) ? failure('Invalid', 'next', true) : failure('AdmissionDenied', 'doubt');
+    case 'TooLarge':
+      return failure('TooLarge', 'next', true);
+    // A webhook that gives no code of its own answers 400.
+    case 'BadRequest':
+      return failure('AdmissionDenied', 'doubt');
+    case 'Forbidden':
+      if (!mayWrite) return failure('Forbidden', 'stop');
+      // Quota and policy differ in the text alone, so nothing but the name and the number of tries hangs on it.
+      return error.message.includes('exceeded quota') ? failure('QuotaDenied', 'stop') : failure('AdmissionDenied', 'doubt');
+    case 'Unauthorized':
+      return failure('Unauthorized', 'stop');
+    case 'KindNotInstalled':
+      return failure('KindNotInstalled', 'stop');
+    case 'Throttled':
+      return failure('Throttled', 'stop');
+    case 'Timeout':
+      return failure('Timeout', 'doubt');
+    case 'Unreachable':
+      return failure('Unreachable', 'doubt');
+    case 'ServerError':
+    case 'Malformed':
+    case 'Gone':
+      return failure('ServerError', 'doubt');
+    // A create meets Conflict when the quota's own bookkeeping collides; the others are settled before they get here,
+    // unless the object comes and goes faster than it can be read.
+    case 'Conflict':
+    case 'AlreadyExists':
+    case 'NotFound':
+    case 'NamespaceNotFound':
+    case 'NamespaceTerminating':
+      return failure('ServerError', 'next');
+    case 'Aborted':
+      return failure('Aborted', 'stop');
+  }
+}

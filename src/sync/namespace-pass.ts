@@ -1,0 +1,458 @@
+import { KubeError } from '../kube/errors.ts';
+import { apiVersion, type JsonObject, type ObjectRef, type Resource } from '../kube/resource.ts';
+import { toBackupRecord, type BackupRecord } from '../oadp/backup.ts';
+import { backups, nonAdminBackups } from '../oadp/kinds.ts';
+import {
+  nonAdminBackupFor,
+  syncedStatus,
+  toNonAdminBackupRecord,
+  type NonAdminBackupRecord,
+  type Origin,
+} from '../oadp/non-admin-backup.ts';
+import { printable } from '../oadp/printable.ts';
+import { objectAt, textAt } from '../oadp/read.ts';
+import { namespacedKey, type ClusterState } from './cluster-state.ts';
+import { decide, originOf, worldAt } from './decide.ts';
+import { toWriteFailure, type WriteFailure } from './failure.ts';
+import type { Decision, Reason } from './reasons.ts';
+import type { Outcome } from './report.ts';
+import { isOverdue, type RequestSlots } from './request-slots.ts';
+import type { RetainedBackups } from './retained-backups.ts';
+import type { SyncPolicy } from './world.ts';
+
+/**
+ * The requests that a pass makes; the client for the API server has them. All reject with a KubeError, and settle within
+ * the deadline that a leader has for its requests under way when it loses its Lease.
+ */
+export interface NabClient {
+  get(resource: Resource, ref: ObjectRef): Promise<JsonObject>;
+  create(resource: Resource, ref: ObjectRef, body: JsonObject): Promise<JsonObject>;
+  update(resource: Resource, ref: ObjectRef, body: JsonObject): Promise<JsonObject>;
+}
+
+/** Thrown instead of beginning a request after the stop. */
+class Stopped extends Error {
+  override readonly name = 'Stopped';
+}
+
+export interface PassContext {
+  readonly client: NabClient;
+  readonly state: ClusterState;
+  readonly policy: SyncPolicy;
+  /** The store behind `state`: what a write answered goes there at once, so that no decision rests on older knowledge. */
+  readonly nonAdminBackups: { set(key: string, record: NonAdminBackupRecord): void };
+  readonly slots: RequestSlots;
+  readonly retained: RetainedBackups;
+  /** Whether RBAC lets us create NABs in a namespace. */
+  readonly mayCreate: (namespace: string) => Promise<boolean>;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+export interface PassOptions {
+  /** Priority of the creates among all that wait for a slot. */
+  readonly priority: number;
+  /** The namespace was denied last time: one create goes ahead alone before the others follow. */
+  readonly probe: boolean;
+  /** Backups whose creation failed last time; they go last, so that they cannot keep the others from their turn. */
+  readonly last: ReadonlySet<string>;
+  /** Aborted: no request is begun any more; those under way are let finish. */
+  readonly stop: AbortSignal;
+}
+
+/** A backup and its decision. */
+export interface Decided {
+  readonly backup: BackupRecord;
+  readonly decision: Decision;
+}
+
+/** What became of one backup. */
+export interface ItemResult {
+  readonly backup: BackupRecord;
+  readonly outcome: Outcome;
+  readonly reason: Reason;
+  /** Printable. */
+  readonly message: string;
+  /** uid of the NAB that was written or is in the way, where there is one. */
+  readonly nabUid?: string | undefined;
+  /** Only with `failed`. */
+  readonly failure?: WriteFailure;
+}
+
+/** A NAB that was created and waits for its status. */
+interface PendingStatus {
+  readonly item: Decided;
+  readonly origin: Origin;
+  readonly nab: Written;
+  /** uid of the Backup that the NAB was made from. */
+  readonly backupUid: string;
+  /** That Backup, where there was room to keep it. */
+  readonly kept: ReturnType<RetainedBackups['keep']>;
+  readonly dueSince: number;
+}
+
+/** A NAB as the precondition of the next write to it. */
+interface Written {
+  readonly uid: string | undefined;
+  readonly resourceVersion: string | undefined;
+}
+
+type Task = () => Promise<void>;
+
+/** Most requests of one namespace in flight: no tenant can take all slots for himself. */
+const namespaceConcurrency = 8;
+
+/** After so many doubtful failures in a row the pass ends: what follows would most likely fail alike. */
+const doubtsAllowed = 5;
+
+/** Most statuses of one namespace that wait before they go ahead of creates. */
+const pendingStatusBound = 1000;
+
+const outcomeOfAction = {
+  none: 'present',
+  skip: 'skipped',
+  wait: 'waiting',
+  conflict: 'conflict',
+} as const satisfies Partial<Record<Decision['action'], Outcome>>;
+
+function sameClaim(a: BackupRecord, b: BackupRecord): boolean {
+  return (
+    a.name === b.name &&
+    a.claim.nacuuid === b.claim.nacuuid &&
+    a.claim.namespace === b.claim.namespace &&
+    a.claim.name === b.claim.name
+  );
+}
+
+function hasCode(error: unknown, ...codes: KubeError['code'][]): error is KubeError {
+  return error instanceof KubeError && codes.includes(error.code);
+}
+
+/**
+ * One pass over one namespace: carries out what was decided for its backups.
+ *
+ * Creates go first, and a status follows its create when no create of the namespace waits, or after two seconds. No
+ * failure of one item keeps the others from being tried, unless it says that they would fail alike.
+ */
+export class NamespacePass {
+  readonly #namespace: string;
+  readonly #context: PassContext;
+  readonly #options: PassOptions;
+  readonly #creates: Decided[] = [];
+  readonly #repairs: Decided[] = [];
+  readonly #statuses: PendingStatus[] = [];
+  readonly #results = new Map<string, ItemResult>();
+  #doubts = 0;
+  /** Why no further create is tried. */
+  #stopped: WriteFailure | undefined;
+
+  constructor(namespace: string, context: PassContext, options: PassOptions) {
+    this.#namespace = namespace;
+    this.#context = context;
+    this.#options = options;
+  }
+
+  /** Never rejects: whatever happens to an item is in its result. Results are in the order of `items`. */
+  async run(items: readonly Decided[]): Promise<ItemResult[]> {
+    for (const item of items) {
+      if (item.decision.action === 'create') this.#creates.push(item);
+      else if (item.decision.action === 'repair') this.#repairs.push(item);
+      else this.#settle(item, item.decision);
+    }
+    // The next one is taken from the end.
+    this.#creates.sort((a, b) => this.#turn(b) - this.#turn(a) || oldestFirst(a.backup, b.backup));
+    if (this.#options.probe) await this.#probe();
+    await Promise.all(Array.from({ length: namespaceConcurrency }, () => this.#work()));
+    for (const item of [...this.#creates, ...this.#repairs]) this.#notTried(item);
+    for (const { kept } of this.#statuses) kept?.take();
+    return items.flatMap((item) => this.#results.get(item.backup.name) ?? []);
+  }
+
+  #turn(item: Decided): number {
+    return this.#options.last.has(item.backup.name) ? 1 : 0;
+  }
+
+  /** One create at a time until one succeeds. */
+  async #probe(): Promise<void> {
+    while (this.#statuses.length === 0 && this.#mayCreate()) {
+      const task = this.#nextCreate();
+      if (task === undefined) return;
+      await task();
+    }
+  }
+
+  async #work(): Promise<void> {
+    for (let task = this.#next(); task !== undefined; task = this.#next()) await task();
+  }
+
+  #mayCreate(): boolean {
+    return this.#stopped === undefined && !this.#options.stop.aborted;
+  }
+
+  /** The client, for one more request. Throws once the stop has come. */
+  #client(): NabClient {
+    if (this.#options.stop.aborted) throw new Stopped();
+    return this.#context.client;
+  }
+
+  #next(): Task | undefined {
+    const [oldest] = this.#statuses;
+    const statusFirst =
+      oldest !== undefined &&
+      (this.#statuses.length >= pendingStatusBound || isOverdue(oldest.dueSince, this.#context.now()));
+    if (statusFirst) return this.#nextStatus();
+    return (this.#mayCreate() ? this.#nextCreate() : undefined) ?? this.#nextStatus() ?? this.#nextRepair();
+  }
+
+  #nextCreate(): Task | undefined {
+    const item = this.#creates.pop();
+    if (item === undefined) return undefined;
+    const { slots } = this.#context;
+    return () => slots.run(this.#options.priority, () => this.#settleErrors(item, () => this.#create(item)));
+  }
+
+  #nextStatus(): Task | undefined {
+    if (this.#options.stop.aborted) return undefined;
+    const pending = this.#statuses.shift();
+    if (pending === undefined) return undefined;
+    const { slots, now } = this.#context;
+    return () =>
+      slots.runStatus(pending.dueSince, now(), () =>
+        this.#settleErrors(pending.item, () => this.#writeFirstStatus(pending)),
+      );
+  }
+
+  #nextRepair(): Task | undefined {
+    if (this.#options.stop.aborted) return undefined;
+    const item = this.#repairs.pop();
+    if (item === undefined) return undefined;
+    const { slots, now } = this.#context;
+    return () => slots.runStatus(now(), now(), () => this.#settleErrors(item, () => this.#repair(item)));
+  }
+
+  async #create(item: Decided): Promise<void> {
+    // The pass may have been stopped while the item waited for its slot.
+    if (!this.#mayCreate()) {
+      this.#notTried(item);
+      return;
+    }
+    const { policy, state, now } = this.#context;
+    const live = await this.#readBackup(item);
+    const record = toBackupRecord(live);
+    if (!sameClaim(record, item.backup)) {
+      this.#skip(item, 'IdentityMismatch', 'The Backup changed its origin since it was listed; it is looked at anew.');
+      return;
+    }
+    const decision = decide(record, worldAt(policy, state, now()));
+    if (decision.action !== 'create') {
+      await this.#carryOut(item, decision);
+      return;
+    }
+    const origin = originOf(record);
+    try {
+      const body = nonAdminBackupFor(live, origin, this.#nabslNameFor(record));
+      const nab = await this.#client().create(nonAdminBackups, { namespace: origin.namespace }, body);
+      this.#created(item, origin, live, nab);
+    } catch (error) {
+      if (!hasCode(error, 'AlreadyExists')) throw error;
+      await this.#alreadyThere(item, origin);
+    }
+  }
+
+  #nabslNameFor(record: BackupRecord): string | undefined {
+    const location = this.#context.state.storageLocation(record.storageLocation ?? '');
+    return typeof location?.owner === 'object' ? location.owner.name : undefined;
+  }
+
+  #created(item: Decided, origin: Origin, live: JsonObject, nab: JsonObject): void {
+    this.#doubts = 0;
+    const record = this.#remember(origin, nab);
+    this.#statuses.push({
+      item,
+      origin,
+      nab: written(nab),
+      backupUid: textAt(live, 'metadata', 'uid') ?? '',
+      kept: this.#context.retained.keep(live),
+      dueSince: this.#context.now(),
+    });
+    this.#set(item, { outcome: 'created', ...item.decision, message: 'Its NonAdminBackup was re-created.', nabUid: record.uid });
+  }
+
+  /** Somebody else was faster, or the cache was behind: decide again on what is really there. */
+  async #alreadyThere(item: Decided, origin: Origin): Promise<void> {
+    const { policy, state, now } = this.#context;
+    this.#remember(origin, await this.#readNab(origin));
+    await this.#carryOut(item, decide(item.backup, worldAt(policy, state, now())));
+  }
+
+  /** A decision made on live objects in the course of a create. */
+  async #carryOut(item: Decided, decision: Decision): Promise<void> {
+    if (decision.action === 'repair') await this.#repair(item);
+    else this.#settle(item, decision);
+  }
+
+  async #writeFirstStatus({ item, origin, nab, backupUid, kept }: PendingStatus): Promise<void> {
+    const { policy, state, now } = this.#context;
+    const live = kept?.take() ?? (await this.#readBackup(item));
+    const current = kept === undefined ? toBackupRecord(live) : state.backup(item.backup.name);
+    // The Backup went or changed meanwhile: what becomes of the NAB is decided anew, not copied from old knowledge.
+    if (current?.uid !== backupUid || !sameClaim(current, item.backup)) return;
+    try {
+      await this.#writeStatus(origin, nab, syncedStatus(live, origin, policy.oadpNamespace, undefined, now()));
+    } catch (error) {
+      // The non-admin controller was faster: the status is its to finish now.
+      if (!hasCode(error, 'Conflict', 'NotFound')) throw error;
+    }
+  }
+
+  async #repair(item: Decided): Promise<void> {
+    const { policy, state, now } = this.#context;
+    const origin = originOf(item.backup);
+    const nab = await this.#readNab(origin);
+    const live = await this.#readBackup(item);
+    const record = toBackupRecord(live);
+    if (!sameClaim(record, item.backup)) {
+      this.#skip(item, 'IdentityMismatch', 'The Backup changed its origin since it was listed; it is looked at anew.');
+      return;
+    }
+    const { uid } = this.#remember(origin, nab);
+    const decision = decide(record, worldAt(policy, state, now()));
+    if (decision.action !== 'repair') {
+      // A `create` cannot come out here, since the NAB was just read.
+      this.#settle(item, decision);
+      return;
+    }
+    const status = syncedStatus(live, origin, policy.oadpNamespace, objectAt(nab, 'status'), now());
+    try {
+      await this.#writeStatus(origin, written(nab), status);
+      this.#set(item, { outcome: 'repaired', ...decision, message: 'The status of its NonAdminBackup was completed.', nabUid: uid });
+    } catch (error) {
+      if (!hasCode(error, 'Conflict', 'NotFound')) throw error;
+      this.#set(item, { outcome: 'present', reason: 'Present', message: 'Its NonAdminBackup was written by somebody else just now.' });
+    }
+  }
+
+  /** Writes the status and nothing else: the server takes only that part of the body. Rejects if the NAB has changed. */
+  async #writeStatus(origin: Origin, nab: Written, status: JsonObject): Promise<void> {
+    const body = {
+      apiVersion: apiVersion(nonAdminBackups),
+      kind: nonAdminBackups.kind,
+      metadata: { namespace: origin.namespace, name: origin.name, ...nab },
+      status,
+    };
+    const ref = { namespace: origin.namespace, name: origin.name, subresource: 'status' } as const;
+    this.#remember(origin, await this.#client().update(nonAdminBackups, ref, body));
+  }
+
+  #remember(origin: Origin, nab: JsonObject): NonAdminBackupRecord {
+    const record = toNonAdminBackupRecord(nab);
+    this.#context.nonAdminBackups.set(namespacedKey(origin.namespace, origin.name), record);
+    return record;
+  }
+
+  #readBackup(item: Decided): Promise<JsonObject> {
+    return this.#client().get(backups, { namespace: this.#context.policy.oadpNamespace, name: item.backup.name });
+  }
+
+  #readNab({ namespace, name }: Origin): Promise<JsonObject> {
+    return this.#client().get(nonAdminBackups, { namespace, name });
+  }
+
+  async #settleErrors(item: Decided, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      await this.#fail(item, error);
+    }
+  }
+
+  async #fail(item: Decided, error: unknown): Promise<void> {
+    if (error instanceof Stopped) {
+      // A NAB that is there without its status stays `created`: the next start completes it.
+      if (!this.#results.has(item.backup.name)) this.#notTried(item);
+      return;
+    }
+    if (hasCode(error, 'NotFound') && error.verb === 'get') {
+      this.#skip(item, 'BeingDeleted', 'The Backup or its NonAdminBackup went away while it was looked at.');
+      return;
+    }
+    if (hasCode(error, 'NamespaceNotFound')) {
+      this.#stopFor(item, 'NamespaceMissing', 'The namespace went away while it was looked at.');
+      return;
+    }
+    if (hasCode(error, 'NamespaceTerminating')) {
+      this.#stopFor(item, 'NamespaceTerminating', 'The namespace is being deleted.');
+      return;
+    }
+    const failure = toWriteFailure(error, hasCode(error, 'Forbidden') && (await this.#rbacAllows(error)));
+    this.#doubts = failure.rest === 'doubt' ? this.#doubts + 1 : this.#doubts;
+    if (failure.rest === 'stop' || this.#doubts >= doubtsAllowed) this.#stopped ??= failure;
+    this.#set(item, { outcome: 'failed', ...failure, failure });
+  }
+
+  /** Only the create of a NAB can be refused by admission; for other verbs a 403 is RBAC's. */
+  async #rbacAllows(error: KubeError): Promise<boolean> {
+    if (error.verb !== 'create') return false;
+    try {
+      return await this.#context.mayCreate(this.#namespace);
+    } catch {
+      // Not knowing, say what the server said: forbidden.
+      return false;
+    }
+  }
+
+  /** The namespace is gone for this item and so for all that follow. */
+  #stopFor(item: Decided, reason: 'NamespaceMissing' | 'NamespaceTerminating', message: string): void {
+    for (const each of [item, ...this.#creates.splice(0), ...this.#repairs.splice(0)]) this.#skip(each, reason, message);
+  }
+
+  #notTried(item: Decided): void {
+    const reason = this.#stopped?.reason ?? 'Aborted';
+    const message =
+      this.#stopped === undefined
+        ? 'Not tried: nab-sync is stopping.'
+        : `Not tried, since the one before failed: ${this.#stopped.message}`;
+    const failure: WriteFailure = {
+      reason,
+      message: printable(message, 400),
+      permanent: false,
+      rest: 'stop',
+      retryAfterMs: this.#stopped?.retryAfterMs,
+    };
+    this.#set(item, { outcome: 'failed', ...failure, failure });
+  }
+
+  #skip(item: Decided, reason: Decision['reason'], message: string): void {
+    this.#settle(item, { action: 'skip', reason, message });
+  }
+
+  #settle(item: Decided, decision: Decision): void {
+    const { action, reason, message } = decision;
+    // A create or repair that is decided anew in the middle of another is left to the next pass.
+    const outcome = action === 'create' || action === 'repair' ? 'waiting' : outcomeOfAction[action];
+    const { claim } = item.backup;
+    const nab =
+      outcome === 'conflict' ? this.#context.state.nonAdminBackup(claim.namespace ?? '', claim.name ?? '') : undefined;
+    this.#set(item, { outcome, reason, message, nabUid: nab?.uid });
+  }
+
+  #set(item: Decided, result: Omit<ItemResult, 'backup'>): void {
+    const { outcome, reason, message, nabUid, failure } = result;
+    this.#results.set(item.backup.name, {
+      backup: item.backup,
+      outcome,
+      reason,
+      message,
+      nabUid,
+      ...(failure === undefined ? {} : { failure }),
+    });
+  }
+}
+
+function oldestFirst(a: BackupRecord, b: BackupRecord): number {
+  return (a.completionTime ?? 0) - (b.completionTime ?? 0);
+}
+
+function written(nab: JsonObject): Written {
+  return { uid: textAt(nab, 'metadata', 'uid'), resourceVersion: textAt(nab, 'metadata', 'resourceVersion') };
+}

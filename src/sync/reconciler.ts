@@ -1,0 +1,174 @@
+import type { Logger } from 'pino';
+import { decide, worldAt } from './decide.ts';
+import { NamespacePass, type Decided, type ItemResult, type PassContext } from './namespace-pass.ts';
+import type { WriteFailure } from './failure.ts';
+import { tellNews, type EventSink } from './notices.ts';
+import type { Reason } from './reasons.ts';
+import { priorities } from './request-slots.ts';
+import { settlesAt } from './rules.ts';
+
+export interface ReconcilerContext extends PassContext {
+  readonly events: EventSink;
+  readonly log: Logger;
+}
+
+export interface ReconcileOptions {
+  /** Something just happened to the namespace, so its creates go ahead of a resync's. */
+  readonly live: boolean;
+  /** Aborted: no request is begun any more. */
+  readonly stop: AbortSignal;
+}
+
+/** What a pass over one namespace did, and when the namespace wants to be looked at again. */
+export interface NamespaceReport {
+  readonly namespace: string;
+  readonly items: readonly ItemResult[];
+  /** Something failed that may work later: again with back-off, not before `retryAfterMs`. */
+  readonly retry: { readonly retryAfterMs: number | undefined } | undefined;
+  /** Something waits for a time: again in so many milliseconds, whatever happens. */
+  readonly againInMs: number | undefined;
+}
+
+/** A failure that is the same for as long as neither the backup nor the namespace changes. */
+interface PermanentFailure {
+  readonly backupVersion: string;
+  readonly namespaceVersion: string | undefined;
+  readonly reason: Reason;
+  readonly failure: WriteFailure;
+}
+
+/** What is remembered of a namespace from one pass to the next. Never decides what is due, only how and how loudly. */
+interface Memory {
+  /** The last pass ended by a denial, so the next one begins with a single create. */
+  readonly denied: boolean;
+  readonly failedLast: ReadonlySet<string>;
+  /** By Backup: what was told of it last. */
+  readonly told: ReadonlyMap<string, string>;
+  readonly permanent: ReadonlyMap<string, PermanentFailure>;
+}
+
+const nothing: Memory = { denied: false, failedLast: new Set(), told: new Map(), permanent: new Map() };
+
+/** Most backups of a pass that get a log line of their own. */
+const singleLines = 20;
+
+/** When a decision changed under way, the next look comes soon. */
+const soonMs = 1000;
+
+/**
+ * Brings one namespace to the state that its backups call for: looks at the caches, decides, carries out, reports.
+ * Level-triggered: it may be called at any time, as often as one likes, but for one namespace only once at a time.
+ */
+export class Reconciler {
+  readonly #context: ReconcilerContext;
+  readonly #memories = new Map<string, Memory>();
+
+  constructor(context: ReconcilerContext) {
+    this.#context = context;
+  }
+
+  /** Never rejects for what happens to a backup; that is in the report. */
+  async reconcile(namespace: string, options: ReconcileOptions): Promise<NamespaceReport> {
+    const { state, policy, now } = this.#context;
+    const memory = this.#memories.get(namespace) ?? nothing;
+    const namespaceVersion = state.namespace(namespace)?.resourceVersion;
+    const world = worldAt(policy, state, now());
+    const work: Decided[] = [];
+    const spared: ItemResult[] = [];
+    let settles = Number.POSITIVE_INFINITY;
+    for (const backup of state.backupsOf(namespace)) {
+      const decision = decide(backup, world);
+      const known = memory.permanent.get(backup.name);
+      const unchanged =
+        known?.backupVersion === versionOf(backup) && known.namespaceVersion === namespaceVersion;
+      if (decision.action === 'create' && unchanged) {
+        const { reason, failure } = known;
+        spared.push({ backup, outcome: 'failed', reason, message: failure.message, failure });
+      } else {
+        work.push({ backup, decision });
+      }
+      if (decision.action === 'wait') settles = Math.min(settles, settlesAt(backup, world) ?? settles);
+    }
+    const pass = new NamespacePass(namespace, this.#context, {
+      priority: options.live ? priorities.liveCreate : priorities.create,
+      probe: memory.denied,
+      last: memory.failedLast,
+      stop: options.stop,
+    });
+    const items = [...(await pass.run(work)), ...spared];
+    this.#tell(namespace, memory, items);
+    this.#remember(namespace, namespaceVersion, items);
+    return { namespace, items, retry: retryOf(items), againInMs: againInMs(items, settles, now()) };
+  }
+
+  /** How many backups there are now by outcome and reason, over all namespaces that were reconciled. */
+  counts(): Map<string, number> {
+    const counts = new Map<string, number>();
+    for (const { told } of this.#memories.values()) {
+      for (const fact of told.values()) counts.set(fact, (counts.get(fact) ?? 0) + 1);
+    }
+    return counts;
+  }
+
+  #remember(namespace: string, namespaceVersion: string | undefined, items: readonly ItemResult[]): void {
+    if (items.length === 0) {
+      this.#memories.delete(namespace);
+      return;
+    }
+    const failed = items.filter(({ outcome }) => outcome === 'failed');
+    const permanent = failed.flatMap(({ backup, reason, failure }) =>
+      failure?.permanent === true
+        ? [[backup.name, { backupVersion: versionOf(backup), namespaceVersion, reason, failure }] as const]
+        : [],
+    );
+    this.#memories.set(namespace, {
+      denied: failed.some(({ reason }) => reason === 'QuotaDenied' || reason === 'AdmissionDenied'),
+      failedLast: new Set(failed.map(({ backup }) => backup.name)),
+      told: new Map(items.map((item) => [item.backup.name, factOf(item)])),
+      permanent: new Map(permanent),
+    });
+  }
+
+  /** Speaks of what changed since the last pass, and of nothing else. */
+  #tell(namespace: string, memory: Memory, items: readonly ItemResult[]): void {
+    const { events, log, state } = this.#context;
+    const news = items.filter((item) => isWritten(item) || memory.told.get(item.backup.name) !== factOf(item));
+    if (news.length === 0) return;
+    tellNews(events, namespace, state.namespace(namespace)?.uid, news);
+    const loud = news.filter(({ outcome }) => outcome !== 'present' && outcome !== 'skipped');
+    for (const { backup, outcome, reason, message } of loud.slice(0, singleLines)) {
+      const facts = { namespace, name: backup.claim.name, backup: backup.name, outcome, reason, detail: message };
+      if (outcome === 'failed' || outcome === 'conflict') log.warn(facts, 'NonAdminBackup not re-created');
+      else log.info(facts, outcome === 'waiting' ? 'NonAdminBackup waits' : 'NonAdminBackup re-created');
+    }
+    const reasons: Partial<Record<Reason, number>> = {};
+    for (const { reason } of news) reasons[reason] = (reasons[reason] ?? 0) + 1;
+    log.info({ namespace, backups: items.length, changed: news.length, reasons }, 'namespace reconciled');
+  }
+}
+
+function versionOf({ uid, resourceVersion }: { uid: string; resourceVersion: string }): string {
+  return `${uid}/${resourceVersion}`;
+}
+
+function isWritten({ outcome }: ItemResult): boolean {
+  return outcome === 'created' || outcome === 'repaired';
+}
+
+/** What is compared from pass to pass. That a NAB which was written in one is present in the next is no news. */
+function factOf(item: ItemResult): string {
+  return isWritten(item) ? 'present/Present' : `${item.outcome}/${item.reason}`;
+}
+
+function retryOf(items: readonly ItemResult[]): NamespaceReport['retry'] {
+  const failures = items.flatMap(({ failure }) => (failure === undefined || failure.permanent ? [] : [failure]));
+  if (failures.length === 0) return undefined;
+  const asked = failures.flatMap(({ retryAfterMs }) => (retryAfterMs === undefined ? [] : [retryAfterMs]));
+  return { retryAfterMs: asked.length === 0 ? undefined : Math.max(...asked.slice(0, 100)) };
+}
+
+function againInMs(items: readonly ItemResult[], settles: number, now: number): number | undefined {
+  const changedUnderWay = items.some(({ outcome, reason }) => outcome === 'waiting' && reason !== 'LocationSyncing');
+  const wait = Math.min(changedUnderWay ? soonMs : Number.POSITIVE_INFINITY, Math.max(0, settles - now) + 1);
+  return Number.isFinite(wait) ? wait : undefined;
+}

@@ -1,0 +1,60 @@
+import { printable } from '../oadp/printable.ts';
+import type { ItemResult } from './namespace-pass.ts';
+import type { Decision, Reason } from './reasons.ts';
+import type { Failure, Outcome, PassReport } from './report.ts';
+
+/** Adds up what became of the backups in a pass. */
+export class Tally {
+  readonly #counts: Record<Outcome, number> = {
+    created: 0,
+    repaired: 0,
+    present: 0,
+    skipped: 0,
+    waiting: 0,
+    conflict: 0,
+    failed: 0,
+  };
+  readonly #reasons = new Map<Reason, number>();
+  readonly #failures: Failure[] = [];
+  #seen = 0;
+
+  /** A backup that was refused for good (rules 1 to 8): it is no namespace's. */
+  addRefused({ reason }: Decision): void {
+    this.#add('skipped', reason);
+  }
+
+  add({ backup, outcome, reason, message }: ItemResult): void {
+    this.#add(outcome, reason);
+    if (outcome !== 'failed') return;
+    const { namespace, name } = backup.claim;
+    this.#failures.push({ namespace: printable(namespace), name: printable(name, 253), reason, message });
+  }
+
+  /**
+   * @param startTime milliseconds since the epoch, as is `completionTime`
+   */
+  report(startTime: number, completionTime: number): PassReport {
+    const { failed, created, repaired, present } = this.#counts;
+    const achieved = created + repaired + present > 0;
+    return {
+      outcome: failed === 0 ? 'Succeeded' : achieved ? 'Partial' : 'Failed',
+      startTime: new Date(startTime).toISOString(),
+      completionTime: new Date(completionTime).toISOString(),
+      counts: { seen: this.#seen, ...this.#counts },
+      reasons: Object.fromEntries([...this.#reasons].sort(([a], [b]) => (a < b ? -1 : 1))),
+      failures: this.#failures.sort(
+        (a, b) => compare(a.namespace, b.namespace) || compare(a.name, b.name) || compare(a.message, b.message),
+      ),
+    };
+  }
+
+  #add(outcome: Outcome, reason: Reason): void {
+    this.#seen += 1;
+    this.#counts[outcome] += 1;
+    this.#reasons.set(reason, (this.#reasons.get(reason) ?? 0) + 1);
+  }
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
