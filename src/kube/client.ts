@@ -106,7 +106,7 @@ const MAX_ERROR_BYTES = MIB;
 interface Call extends RequestFacts {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH';
   readonly query?: Readonly<Record<string, string | undefined>>;
-  readonly body?: JsonObject;
+  readonly body?: string;
   readonly contentType?: string;
   readonly maxBytes: number;
 }
@@ -129,6 +129,8 @@ export class KubeClient {
   readonly #origin: string;
   readonly #basePath: string;
   #pools: Pools | undefined;
+  /** Pools of key material that has been renewed; they end with their last watch. */
+  readonly #retired = new Set<Pools>();
   #closed = false;
 
   constructor(connection: Connection, options: KubeClientOptions = {}) {
@@ -142,7 +144,7 @@ export class KubeClient {
   }
 
   async get(resource: Resource, ref: ObjectRef, options: RequestOptions = {}): Promise<JsonObject> {
-    return this.#object({ ...this.#call('get', 'GET', resource, ref) }, options);
+    return this.#object(this.#call('get', 'GET', resource, ref), options);
   }
 
   /** `ref` names the namespace only; the object's name is in the body. */
@@ -153,7 +155,7 @@ export class KubeClient {
     options: RequestOptions = {},
   ): Promise<JsonObject> {
     const call = this.#call('create', 'POST', resource, { namespace: ref.namespace });
-    return this.#object({ ...call, body, contentType: 'application/json' }, options);
+    return this.#object(withBody(call, body, 'application/json'), options);
   }
 
   /** Replaces the object, or its status with `subresource: 'status'`; the body's resourceVersion is the precondition. */
@@ -164,13 +166,13 @@ export class KubeClient {
     options: RequestOptions = {},
   ): Promise<JsonObject> {
     const call = this.#call('update', 'PUT', resource, ref);
-    return this.#object({ ...call, body, contentType: 'application/json' }, options);
+    return this.#object(withBody(call, body, 'application/json'), options);
   }
 
   /** JSON merge patch. A `metadata.resourceVersion` in the body is a precondition. */
   async patch(resource: Resource, ref: ObjectRef, body: JsonObject, options: RequestOptions = {}): Promise<JsonObject> {
     const call = this.#call('patch', 'PATCH', resource, ref);
-    return this.#object({ ...call, body, contentType: 'application/merge-patch+json' }, options);
+    return this.#object(withBody(call, body, 'application/merge-patch+json'), options);
   }
 
   /** One page of a collection. Without `limit` it is the whole collection, or `TooLarge`. */
@@ -222,9 +224,9 @@ export class KubeClient {
   /** Breaks what is still running (it rejects with `Aborted`) and closes all connections. */
   async close(): Promise<void> {
     this.#closed = true;
-    const pools = this.#pools;
+    const all = [...this.#retired, ...(this.#pools === undefined ? [] : [this.#pools])];
     this.#pools = undefined;
-    if (pools !== undefined) await Promise.all([pools.requests.destroy(), pools.watches.destroy()]);
+    await Promise.all(all.flatMap((pools) => [pools.requests.destroy(), pools.watches.destroy()]));
   }
 
   #call(verb: string, method: Call['method'], resource: Resource, ref: ObjectRef): Call {
@@ -302,7 +304,7 @@ export class KubeClient {
           ...(call.contentType === undefined ? {} : { 'content-type': call.contentType }),
           ...credentials.headers,
         },
-        ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
+        ...(call.body === undefined ? {} : { body: call.body }),
         signal: deadline.signal,
       });
       status = answer.statusCode;
@@ -357,8 +359,15 @@ export class KubeClient {
     const { connections } = this.#settings;
     const next: Pools = { tls, requests: this.#dispatcher(tls, connections), watches: this.#dispatcher(tls, null) };
     this.#pools = next;
-    if (current !== undefined) void closeQuietly(current);
+    if (current !== undefined) void this.#retire(current);
     return next;
+  }
+
+  /** Never rejects. Watches of the old pool end within their timeout; closing waits for them. */
+  async #retire(pools: Pools): Promise<void> {
+    this.#retired.add(pools);
+    await Promise.allSettled([pools.requests.close(), pools.watches.close()]);
+    this.#retired.delete(pools);
   }
 
   #dispatcher(tls: TlsMaterial, connections: number | null): Dispatcher {
@@ -397,8 +406,8 @@ export class KubeClient {
 }
 
 function checkedSettings(settings: Settings): Settings {
-  const { userAgent: _userAgent, ...numbers } = settings;
-  for (const [name, value] of Object.entries(numbers)) {
+  for (const name of COUNTS) {
+    const value = settings[name];
     if (!Number.isSafeInteger(value) || value < 1) {
       throw new RangeError(`KubeClient: ${name} must be a positive integer, got ${String(value)}`);
     }
@@ -406,9 +415,15 @@ function checkedSettings(settings: Settings): Settings {
   return settings;
 }
 
-async function closeQuietly(pools: Pools): Promise<void> {
-  // Watches of the old pool end by themselves within their timeout; closing waits for them.
-  await Promise.allSettled([pools.requests.close(), pools.watches.close()]);
+const COUNTS = ['connections', 'readTimeoutMs', 'writeTimeoutMs', 'maxAnswerBytes', 'maxEventBytes'] as const;
+
+function withBody(call: Call, body: JsonObject, contentType: string): Call {
+  try {
+    return { ...call, body: JSON.stringify(body), contentType };
+  } catch (error) {
+    // Nested deeper than the stack goes. The object is a stranger's, so this is his fault and not ours.
+    throw requestError(call, 'Invalid', 'the object cannot be written as JSON', { cause: error });
+  }
 }
 
 /** The whole body, or undefined when it is over the cap; then the connection is gone as well. */

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
 import isEqual from 'lodash/isEqual.js';
+import omit from 'lodash/omit.js';
 import { ConfigurationError } from './configuration-error.ts';
 import { startDeadline, untilAborted } from './deadline.ts';
 import { fileProblem, readKubeconfig, type KubeconfigTarget } from './kubeconfig-file.ts';
@@ -196,29 +197,23 @@ function checkPem(part: 'ca' | 'cert' | 'key', entry: JsonObject, field: string,
   }
 }
 
-/** The parts as client-node wants them, see docs/adr/0001-own-reflector.md for where it differs from kubectl. */
+/** The parts as client-node wants them; docs/adr/0001-own-reflector.md says where it differs from kubectl. */
 function kubeConfigFor(
   server: string,
   cluster: JsonObject,
   user: JsonObject,
   tokenFile: string | undefined,
 ): JsonObject {
-  const { 'proxy-url': _proxy, ...direct } = cluster;
-  const { token, tokenFile: _tokenFile, 'token-file': _oldTokenFile, ...rest } = user;
+  // Without TLS there is nothing to verify, but client-node refuses plain http unless told so.
+  const plain = server.startsWith('http:') ? { 'insecure-skip-tls-verify': true } : {};
+  // client-node reads a token file again and again only where its own in-cluster loading would put it. As in kubectl, the
+  // file wins over a token beside it.
   const bearer =
-    tokenFile === undefined
-      ? { token }
-      : // client-node reads `tokenFile` only where the in-cluster loading puts it.
-        { 'auth-provider': { name: 'tokenFile', config: { tokenFile } } };
+    tokenFile === undefined ? {} : { token: undefined, 'auth-provider': { name: 'tokenFile', config: { tokenFile } } };
   return {
-    clusters: [
-      {
-        name: 'cluster',
-        // Without TLS there is nothing to verify, but client-node refuses plain http unless told so.
-        cluster: { ...direct, server, ...(server.startsWith('http:') ? { 'insecure-skip-tls-verify': true } : {}) },
-      },
-    ],
-    users: [{ name: 'user', user: { ...rest, ...bearer } }],
+    // Proxies are ours to handle: client-node would make an agent for each.
+    clusters: [{ name: 'cluster', cluster: { ...omit(cluster, 'proxy-url'), server, ...plain } }],
+    users: [{ name: 'user', user: { ...omit(user, ['tokenFile', 'token-file']), ...bearer } }],
     contexts: [{ name: 'context', context: { cluster: 'cluster', user: 'user' } }],
     'current-context': 'context',
   };
@@ -295,7 +290,9 @@ class KubeConfigConnection implements Connection {
     const fresh = await untilAborted(readCredentials(this.#kubeConfig), deadline.signal);
     const known = this.#current?.credentials;
     const tls = known !== undefined && isEqual(known.tls, fresh.tls) ? known.tls : fresh.tls;
-    const credentials = { headers: fresh.headers, tls };
+    // Unchanged credentials stay the same object, so that `reload` can tell whether there are newer ones than the refused.
+    const same = known?.tls === tls && isEqual(known.headers, fresh.headers);
+    const credentials = same ? known : { headers: fresh.headers, tls };
     this.#current = { credentials, readAt: performance.now() };
     return credentials;
   }

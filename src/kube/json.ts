@@ -27,6 +27,6 @@ export function printable(text: string, limit: number): string {
     .slice(0, limit * 4)
     .replace(/[\p{C}\p{Z}]+/gu, ' ')
     .trim();
-  const characters = [...clean];
+  const characters = Array.from(clean);
   return characters.length <= limit ? clean : `${characters.slice(0, limit - 1).join('')}…`;
 }

@@ -125,7 +125,7 @@ function absoluteUser({ file, value }: Entry): JsonObject {
   if (!isJsonObject(exec)) return user;
   const command = stringAt(exec, 'command');
   // As kubectl does it: a bare name is looked up on the PATH, anything with a slash is relative to the file.
-  if (command === undefined || !command.includes('/')) return user;
+  if (command?.includes('/') !== true) return user;
   return { ...user, exec: { ...exec, command: path.resolve(path.dirname(file), command) } };
 }
 

@@ -80,7 +80,9 @@ async function pageWithRetries(options: ListAllOptions, token: string | undefine
     } catch (error) {
       if (isOversized(error) && options.pageSize.shrink()) continue;
       if (!(error instanceof KubeError) || policyFor(error) !== 'retry' || error.code === 'Gone') throw error;
-      if (attempt + 1 >= tries) throw error;
+      // Whoever waits for a first page has waited long enough after one deadline.
+      const ranOut = error.code === 'Timeout' && error.status === undefined && token === undefined;
+      if (ranOut || attempt + 1 >= tries) throw error;
       const { random, signal, clock } = options;
       const { retryAfterMs } = error;
       await clock.sleep(

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { KubeClient } from './client.ts';
 import { systemClock, type Clock } from './clock.ts';
 import { startDeadline, untilAborted } from './deadline.ts';
-import { KubeError } from './errors.ts';
+import { KubeError, policyFor } from './errors.ts';
 import { objectAt, printable, stringAt } from './json.ts';
 import { PageSize } from './page-size.ts';
 import { listAll } from './pager.ts';
@@ -93,8 +93,13 @@ export class SyncTimeoutError extends Error {
   }
 }
 
-/** Why a watch is over. */
-type WatchEnd = 'rewatch' | 'relist';
+/**
+ * What the watch tells can no longer be trusted, or there is nothing to watch from; a list settles it. Thrown within
+ * this file only.
+ */
+class Doubt extends Error {
+  override readonly name = 'Doubt';
+}
 
 /**
  * Keeps a store equal to one collection of the API server: a complete list, then the watch that follows it, and a new
@@ -112,8 +117,12 @@ export class Reflector<R> {
   readonly #synced = Promise.withResolvers<undefined>();
   #hasSynced = false;
   #running = false;
+  #projectionErrors = 0;
+  /** Failures in a row, of the phase that they led to. */
   #attempt = 0;
+  #failingPhase: ReflectorPhase | undefined;
   #lastFailureAt = Number.NEGATIVE_INFINITY;
+  /** On the monotonic clock. */
   #relistAt = 0;
 
   constructor(options: ReflectorOptions<R>) {
@@ -134,6 +143,11 @@ export class Reflector<R> {
     return this.#hasSynced;
   }
 
+  /** How often `key` or `project` threw, for a metric. */
+  get projectionErrors(): number {
+    return this.#projectionErrors;
+  }
+
   /** Returns the function that ends the subscription. */
   onState(listener: StateListener): () => void {
     this.#listeners.add(listener);
@@ -143,8 +157,8 @@ export class Reflector<R> {
   }
 
   /**
-   * Resolves after the first complete list. Rejects with SyncTimeoutError when it has not come within `timeoutMs` (or when
-   * `run` ended before), and with KubeError `Aborted` on the signal.
+   * Resolves after the first complete list. Rejects with SyncTimeoutError when it has not come within `timeoutMs`, and with
+   * KubeError `Aborted` on the signal.
    */
   async waitForSync(options: { readonly signal?: AbortSignal; readonly timeoutMs?: number } = {}): Promise<void> {
     if (this.#hasSynced) return;
@@ -171,28 +185,29 @@ export class Reflector<R> {
 
   /** Lists and watches until the signal is aborted. Faults of the API never make it reject. */
   async run(signal: AbortSignal): Promise<void> {
-    if (this.#running) throw new Error(`the reflector of ${qualifiedName(this.#options.resource)} already runs`);
+    const { resource } = this.#options;
+    if (this.#running) throw new Error(`the reflector of ${qualifiedName(resource)} already runs`);
     this.#running = true;
+    if (this.#state.phase === 'stopped') this.#enter('syncing');
     try {
-      while (!signal.aborted) {
-        try {
-          await this.#listAndWatch(signal);
-        } catch (error) {
-          if (signal.aborted) break;
-          await this.#backOff(error, signal);
-        }
-      }
+      await this.#loop(signal);
     } finally {
       this.#running = false;
-      this.#enter('stopped', 'stopped');
+      this.#enter('stopped', 'ended by its owner');
     }
   }
 
-  async #listAndWatch(signal: AbortSignal): Promise<void> {
-    let resourceVersion = await this.#list(signal, 1);
-    let end: WatchEnd = 'rewatch';
-    while (end === 'rewatch' && !signal.aborted) {
-      ({ end, resourceVersion } = await this.#watch(resourceVersion, signal));
+  async #loop(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        let resourceVersion = await this.#list(signal, 1);
+        while (this.#clock.monotonic() < this.#relistAt) {
+          resourceVersion = await this.#watch(resourceVersion, signal);
+        }
+      } catch (error) {
+        // After an abort the error is its echo.
+        if (!isAborted(signal)) await this.#backOff(error, signal);
+      }
     }
   }
 
@@ -228,14 +243,15 @@ export class Reflector<R> {
     return resourceVersion;
   }
 
-  async #watch(from: string, signal: AbortSignal): Promise<{ end: WatchEnd; resourceVersion: string }> {
+  /** Follows the collection until the server ends the watch in good order; resolves with where it got to. */
+  async #watch(from: string, signal: AbortSignal): Promise<string> {
     const { client, resource, namespace, labelSelector } = this.#options;
     const { watchMinSeconds, watchMaxSeconds, watchIdleMs, shortWatchMs } = this.#tuning;
-    const untilRelist = Math.ceil((this.#relistAt - this.#clock.monotonic()) / 1000);
-    if (untilRelist <= 0) return { end: 'relist', resourceVersion: from };
+    const started = this.#clock.monotonic();
+    // The watch also ends when the next list is due, so that no second timer has to interrupt it.
+    const untilRelist = Math.max(1, Math.ceil((this.#relistAt - started) / 1000));
     const wanted = Math.round(watchMinSeconds + (watchMaxSeconds - watchMinSeconds) * this.#random());
     const timeoutSeconds = Math.min(wanted, untilRelist);
-    const started = this.#clock.monotonic();
     let resourceVersion = from;
     let events = 0;
     const watch = client.watch(resource, {
@@ -250,18 +266,26 @@ export class Reflector<R> {
       },
     });
     for await (const event of watch) {
+      // An etcd that was restored from a backup counts from an earlier number again; a watch from a number that it has
+      // not reached yet stays silent until it gets there. Bookmarks show it within a minute or so.
       if (wentBack(resourceVersion, event.resourceVersion)) {
-        return { end: 'relist', resourceVersion };
+        throw new Doubt(`resourceVersion went back from ${resourceVersion} to ${event.resourceVersion}`);
       }
       resourceVersion = event.resourceVersion;
       events += 1;
       this.#apply(event);
     }
     const lasted = this.#clock.monotonic() - started;
+    // Otherwise a server that closes each watch at once would be asked as fast as it answers.
     if (events === 0 && lasted < Math.min(shortWatchMs, timeoutSeconds * 500)) {
-      throw new Error('the watch ended at once');
+      throw new KubeError({
+        ...this.#facts(),
+        verb: 'watch',
+        code: 'ServerError',
+        message: `watch ${qualifiedName(resource)}: ended after ${Math.round(lasted)} ms without an event`,
+      });
     }
-    return { end: 'rewatch', resourceVersion };
+    return resourceVersion;
   }
 
   #apply(event: WatchEvent): void {
@@ -285,46 +309,129 @@ export class Reflector<R> {
     try {
       return read(object);
     } catch (error) {
-      const metadata = objectAt(object, 'metadata');
-      const name = printable(stringAt(metadata, 'name') ?? '', 253);
-      this.#log.error({ err: error, name }, 'object left out: it could not be read');
+      this.#projectionErrors += 1;
+      // It is our fault, and one that every object of a kind may share: said often enough to be found, not more.
+      if (this.#projectionErrors <= LOGGED_PROJECTION_ERRORS) {
+        const { namespace, name } = identityOf(object);
+        this.#log.error({ err: error, namespace, name }, 'object left out: it could not be read');
+      }
       return undefined;
     }
   }
 
+  /** Waits before the next list, longer with each failure in a row. */
   async #backOff(error: unknown, signal: AbortSignal): Promise<void> {
     const { retryBaseMs, retryCapMs, adminRetryCapMs, quietMs } = this.#tuning;
-    const now = this.#clock.monotonic();
-    if (now - this.#lastFailureAt > quietMs) this.#attempt = 0;
-    this.#lastFailureAt = now;
     const phase = phaseFor(error);
-    const reason = error instanceof Error ? error.message : 'unknown fault';
-    this.#enter(phase, reason);
+    const now = this.#clock.monotonic();
+    // A server that was away for long and now says "forbidden" while it still starts is at its first failure of that kind.
+    if (phase !== this.#failingPhase || now - this.#lastFailureAt > quietMs) this.#attempt = 0;
+    this.#failingPhase = phase;
+    this.#lastFailureAt = now;
+    const attempt = this.#attempt;
+    this.#attempt += 1;
+    if (attempt === 0 && isStale(error)) {
+      // Nothing is broken: the position is too old, and a list gives a new one. Only the second in a row has to wait.
+      this.#log.info({ reason: reasonOf(error) }, 'listing anew');
+      return;
+    }
+    if (!(error instanceof KubeError || error instanceof Doubt)) this.#log.error({ err: error }, 'reflector failed');
+    this.#enter(phase, reasonOf(error));
     const delay = retryDelay({
-      attempt: this.#attempt,
+      attempt,
       retryAfterMs: error instanceof KubeError ? error.retryAfterMs : undefined,
       baseMs: retryBaseMs,
       capMs: phase === 'offline' ? retryCapMs : adminRetryCapMs,
       random: this.#random,
     });
-    this.#attempt += 1;
     await this.#clock.sleep(delay, signal);
   }
 
+  /** One log line a change of phase, not one a try. */
   #enter(phase: ReflectorPhase, reason?: string): void {
-    if (this.#state.phase === phase) return;
-    this.#state = { phase, since: this.#clock.now(), ...(reason === undefined ? {} : { reason }) };
-    for (const listener of [...this.#listeners]) listener(this.#state);
+    const before = this.#state;
+    if (before.phase === phase && before.reason === reason) return;
+    const now = this.#clock.now();
+    this.#state = {
+      phase,
+      since: before.phase === phase ? before.since : now,
+      ...(reason === undefined ? {} : { reason }),
+    };
+    if (before.phase === phase) {
+      this.#log.debug({ phase, reason }, 'reflector still fails');
+    } else if (phase === 'syncing' || phase === 'live' || phase === 'stopped') {
+      this.#log.info({ phase, before: before.phase, seconds: (now - before.since) / 1000 }, 'reflector changed phase');
+    } else {
+      this.#log.warn({ phase, before: before.phase, reason }, 'reflector changed phase');
+    }
+    for (const listener of [...this.#listeners]) {
+      try {
+        listener(this.#state);
+      } catch (error) {
+        this.#log.error({ err: error }, 'a listener of the reflector failed');
+      }
+    }
   }
+
+  #facts(): { readonly resource: string; readonly namespace: string | undefined } {
+    return { resource: qualifiedName(this.#options.resource), namespace: this.#options.namespace };
+  }
+}
+
+const LOGGED_PROJECTION_ERRORS = 20;
+
+function identityOf(object: JsonObject): { readonly namespace?: string; readonly name: string } {
+  const metadata = objectAt(object, 'metadata');
+  const namespace = stringAt(metadata, 'namespace');
+  return {
+    ...(namespace === undefined ? {} : { namespace: printable(namespace, 63) }),
+    name: printable(stringAt(metadata, 'name') ?? '', 253),
+  };
 }
 
 function phaseFor(error: unknown): ReflectorPhase {
   if (!(error instanceof KubeError)) return 'offline';
   if (error.code === 'KindNotInstalled') return 'kindNotInstalled';
-  if (error.code === 'Forbidden' || error.code === 'Unauthorized') return 'forbidden';
-  return 'offline';
+  return policyFor(error) === 'needsAdmin' ? 'forbidden' : 'offline';
+}
+
+function isStale(error: unknown): boolean {
+  return error instanceof Doubt || (error instanceof KubeError && error.code === 'Gone');
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'unknown fault';
+}
+
+/** Asked through a function, since the compiler takes what a loop's condition saw for settled. */
+function isAborted(signal: AbortSignal): boolean {
+  return signal.aborted;
 }
 
 function tuningOf(options: Partial<ReflectorTuning>): ReflectorTuning {
-  return { ...DEFAULT_TUNING, ...options };
+  const tuning: Record<keyof ReflectorTuning, number> = { ...DEFAULT_TUNING };
+  for (const name of TUNING_NAMES) {
+    const value = options[name] ?? DEFAULT_TUNING[name];
+    if (!(value > 0 && Number.isFinite(value))) {
+      throw new RangeError(`Reflector: ${name} must be a positive number, got ${String(value)}`);
+    }
+    tuning[name] = value;
+  }
+  if (tuning.watchMinSeconds > tuning.watchMaxSeconds) {
+    throw new RangeError('Reflector: watchMinSeconds must not be above watchMaxSeconds');
+  }
+  return tuning;
 }
+
+const TUNING_NAMES = [
+  'relistIntervalMs',
+  'watchMinSeconds',
+  'watchMaxSeconds',
+  'watchIdleMs',
+  'shortWatchMs',
+  'retryBaseMs',
+  'retryCapMs',
+  'adminRetryCapMs',
+  'quietMs',
+  'pageCapBytes',
+] as const;
