@@ -45,7 +45,7 @@ export interface Metrics {
   reconciled(outcome: PassOutcome, seconds: number): void;
 
   /** To be handed to KubeClient as it is (`onRequest: metrics.request`). */
-  request(this: void, info: RequestInfo): void;
+  readonly request: (info: RequestInfo) => void;
   /** A reflector's phase; `since` in milliseconds since the epoch. */
   reflector(resource: string, phase: ReflectorPhase, since: number): void;
   leader(leading: boolean): void;

@@ -1,0 +1,185 @@
+import { Command, CommanderError, Option } from 'commander';
+import { flags, type FlagSpec, type FlagValues } from '../settings/flags.ts';
+import { outputFormats, type OutputFormat } from './output.ts';
+import { version } from './version.ts';
+
+/** A command line that makes sense; the values in it are not checked yet. */
+export type Invocation = {
+  readonly flags: FlagValues;
+} & (
+  | { readonly command: 'run' }
+  | { readonly command: 'once' | 'plan'; readonly namespaces: readonly string[]; readonly output: OutputFormat }
+  | { readonly command: 'explain'; readonly target: string; readonly output: OutputFormat }
+);
+
+export type CommandName = Invocation['command'];
+
+export type ParseResult =
+  | { readonly kind: 'invocation'; readonly invocation: Invocation }
+  /** `--help` or `--version` was asked for. */
+  | { readonly kind: 'text'; readonly text: string }
+  /** One line. */
+  | { readonly kind: 'usageError'; readonly message: string };
+
+function collect(value: string, previous: readonly string[] | undefined): readonly string[] {
+  return [...(previous ?? []), value];
+}
+
+function describe({ environment, defaultText, description }: FlagSpec): string {
+  const variable = environment === undefined ? '' : `env: ${environment}; `;
+  return `${description} (${variable}default: ${defaultText})`;
+}
+
+/**
+ * Environment variables are not commander's business: it takes any value of a switch's variable, `false` too, for true, and
+ * the empty one for a value.
+ */
+function optionsFor(spec: FlagSpec): Option[] {
+  if (spec.argument === undefined) {
+    return [new Option(`--${spec.name}`, describe(spec)), new Option(`--no-${spec.name}`, `switch --${spec.name} off`)];
+  }
+  const option = new Option(`--${spec.name} <${spec.argument}>`, describe(spec));
+  return [spec.repeatable === true ? option.argParser(collect) : option];
+}
+
+const exitCodeHelp = `
+Exit codes:
+  0    done; plan: whatever it found; once: also when another nab-sync holds the Lease
+  1    something failed: a NonAdminBackup could not be written (once), nothing matches (explain), or the cluster refused
+  2    the command line, a variable, the kubeconfig or an address cannot be used as given
+  130  interrupted (143: terminated) before it was done; run ends with 0 then
+
+Data goes to stdout, logs to stderr. A flag wins over its environment variable, that over the
+DataProtectionApplication (DPA), that over the default.`;
+
+function examples(...lines: readonly string[]): string {
+  return `\nExample${lines.length > 1 ? 's' : ''}:\n${lines.map((line) => `  ${line}`).join('\n')}`;
+}
+
+/** The option `-o` of every command that prints data. */
+function outputOption(): Option {
+  return new Option('-o, --output <format>', 'how to print').choices(outputFormats).default('table');
+}
+
+function namespaceOption(): Option {
+  return new Option('-n, --namespace <namespace>', 'look at this namespace only (repeatable; default: all)').argParser(
+    collect,
+  );
+}
+
+interface OnceOptions {
+  readonly namespace?: readonly string[];
+  readonly output: OutputFormat;
+}
+
+/** Builds the commands; `found` is called by the one that was named. */
+function buildProgram(found: (invocation: Invocation) => void, streams: { out: string; error: string }): Command {
+  const program = new Command('nab-sync')
+    .description('Brings the NonAdminBackups of OADP back from the Velero Backups that they were made for.')
+    .version(version, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print help')
+    .showSuggestionAfterError()
+    .exitOverride()
+    .configureHelp({
+      showGlobalOptions: true,
+      // Without the argument of `run` that only catches mistakes.
+      subcommandTerm: (command) => `${command.name()} ${command.name() === 'explain' ? '<backup> ' : ''}[options]`,
+    })
+    .helpCommand('help [command]', 'print help')
+    .configureOutput({
+      writeOut: (text) => (streams.out += text),
+      writeErr: (text) => (streams.error += text),
+    });
+  for (const spec of flags) for (const option of optionsFor(spec)) program.addOption(option);
+
+  /** What was given of the table's flags, before or after the command. */
+  function flagValues(): FlagValues {
+    const values: Record<string, string | readonly string[] | boolean | undefined> = program.opts();
+    return Object.fromEntries(
+      flags.flatMap((spec) => {
+        const [option] = optionsFor(spec);
+        const value = option === undefined ? undefined : values[option.attributeName()];
+        return value === undefined ? [] : [[spec.name, value]];
+      }),
+    );
+  }
+
+  program
+    .command('run', { isDefault: true })
+    .description('sync at start, at the interval and on whatever happens, until it is ended (the default command)')
+    // With a default command, a mistyped command is its argument.
+    .argument('[excess...]')
+    .usage('[options]')
+    .addHelpText('after', examples('nab-sync run --oadp-namespace openshift-adp --sync-period 5m'))
+    .action((excess: readonly string[]) => {
+      const [first] = excess;
+      if (first !== undefined) {
+        const known = program.commands.map((command) => command.name()).join(', ');
+        program.error(`unknown command ${JSON.stringify(first)}; there is ${known}`);
+      }
+      found({ command: 'run', flags: flagValues() });
+    });
+
+  program
+    .command('once')
+    .description('one pass over all namespaces, then exit')
+    .addOption(namespaceOption())
+    .addOption(outputOption())
+    .addHelpText('after', examples('nab-sync once', 'nab-sync once -n team-a -n team-b -o json'))
+    .action(({ namespace = [], output }: OnceOptions) => {
+      found({ command: 'once', flags: flagValues(), namespaces: namespace, output });
+    });
+
+  program
+    .command('plan')
+    .description('what a pass would do and why, for every labelled Velero Backup; writes nothing')
+    .addOption(namespaceOption())
+    .addOption(outputOption())
+    .addHelpText('after', examples('nab-sync plan', 'nab-sync plan -n team-a -o json'))
+    .action(({ namespace = [], output }: OnceOptions) => {
+      found({ command: 'plan', flags: flagValues(), namespaces: namespace, output });
+    });
+
+  program
+    .command('explain')
+    .description('every rule for one backup, and which of them decided')
+    .argument('<backup>', 'NAMESPACE/NAME of the NonAdminBackup, there or not, or the name of the Velero Backup')
+    .addOption(outputOption())
+    .addHelpText('after', examples('nab-sync explain team-a/nightly'))
+    .action((target: string, { output }: { readonly output: OutputFormat }) => {
+      found({ command: 'explain', flags: flagValues(), target, output });
+    });
+
+  program.addHelpText('after', `${examples('nab-sync plan', 'nab-sync run --sync-period 5m')}\n${exitCodeHelp}`);
+  return program;
+}
+
+/** Reads the arguments after `node nab-sync.mjs`. Touches nothing but its arguments. */
+export function parseCommandLine(args: readonly string[]): ParseResult {
+  let invocation: Invocation | undefined;
+  const streams = { out: '', error: '' };
+  const program = buildProgram((found) => {
+    invocation = found;
+  }, streams);
+  try {
+    program.parse(args, { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.exitCode === 0) return { kind: 'text', text: streams.out };
+    // `help` with a command that there is not; its message is only a placeholder.
+    const message = error.code === 'commander.help' ? 'unknown command' : error.message;
+    return { kind: 'usageError', message: usageMessage(message) };
+  }
+  // Every command calls back, and everything else throws.
+  if (invocation === undefined) throw new Error('the command line named no command');
+  return { kind: 'invocation', invocation };
+}
+
+/** Commander's wording on one line, with what to do next. */
+function usageMessage(message: string): string {
+  const text = message
+    .replace(/^error: /, '')
+    .replaceAll('\n', ' ')
+    .replace(/\.$/, '');
+  return `${text}; see nab-sync --help`;
+}

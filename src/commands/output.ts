@@ -1,0 +1,27 @@
+import { printable } from '../oadp/printable.ts';
+
+export const outputFormats = ['table', 'json', 'yaml'] as const;
+export type OutputFormat = (typeof outputFormats)[number];
+
+/** Longest text in a table cell; JSON and YAML carry it whole. */
+const longestCell = 400;
+
+/** Text from a cluster as a table cell: nothing a terminal would act on. Escaped already, it stays as it is. */
+export function cell(text: string): string {
+  return printable(text, longestCell);
+}
+
+/** `data` for a program, or `toTable()` for people. Ends with a newline. */
+export async function render(format: OutputFormat, data: unknown, toTable: () => string): Promise<string> {
+  switch (format) {
+    case 'table':
+      return toTable();
+    case 'json':
+      return `${JSON.stringify(data, undefined, 2)}\n`;
+    case 'yaml': {
+      const { stringify } = await import('yaml');
+      // Aliases (&a1, *a1) are good YAML that few programs expect from a tool like this; nor are folded lines.
+      return stringify(data, { aliasDuplicateObjects: false, lineWidth: 0 });
+    }
+  }
+}

@@ -1,0 +1,47 @@
+import { actions } from '../sync/reasons.ts';
+import type { PlannedDecision } from '../sync/report.ts';
+import { cell } from './output.ts';
+import { table } from './table.ts';
+
+/** JSON of `plan`. Every action has its count, also when it is 0; `wait` is counted as `waiting`, as in `once`. */
+export interface PlanDocument {
+  readonly decisions: readonly PlannedDecision[];
+  readonly counts: Readonly<Record<string, number>>;
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** Sorted by namespace, name and Backup, byte by byte: the same on every machine. */
+export function planDocument(decisions: readonly PlannedDecision[]): PlanDocument {
+  const counts = new Map(actions.map((action) => [action === 'wait' ? 'waiting' : action, 0]));
+  for (const { action } of decisions) {
+    const key = action === 'wait' ? 'waiting' : action;
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  return {
+    decisions: decisions
+      // In the documented order of fields, and no others.
+      .map(({ backup, namespace, name, nacuuid, action, reason, message }) => ({
+        backup,
+        namespace,
+        name,
+        nacuuid,
+        action,
+        reason,
+        message,
+      }))
+      .sort((a, b) => compare(a.namespace, b.namespace) || compare(a.name, b.name) || compare(a.backup, b.backup)),
+    counts: Object.fromEntries(counts),
+  };
+}
+
+export function planTable({ decisions }: PlanDocument): string {
+  return table(
+    ['NAMESPACE', 'NAME', 'ACTION', 'REASON', 'BACKUP', 'MESSAGE'],
+    decisions.map(({ namespace, name, action, reason, backup, message }) =>
+      [namespace, name, action, reason, backup, message].map(cell),
+    ),
+  );
+}

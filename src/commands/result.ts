@@ -1,0 +1,13 @@
+import type { Failure } from '../sync/report.ts';
+import type { ExitCode } from './exit-codes.ts';
+
+/** How a command ended that ran to its end. */
+export interface CommandResult {
+  readonly exitCode: ExitCode;
+  /** For the termination log, when it did not do all of its work. */
+  readonly failed?: {
+    readonly code: string;
+    readonly message: string;
+    readonly failures?: readonly Failure[];
+  };
+}

@@ -1,0 +1,78 @@
+import isEqual from 'lodash/isEqual.js';
+import type { CommandContext } from '../controller/context.ts';
+import { qualifiedName } from '../kube/resource.ts';
+import * as kinds from '../oadp/kinds.ts';
+import { healthPage, startServer, type Pages, type RunningServer } from '../observability/http-server.ts';
+import { createPrometheusMetrics, type PrometheusMetrics } from '../observability/prometheus.ts';
+import { exitCodes } from './exit-codes.ts';
+import type { CommandResult } from './result.ts';
+import { version } from './version.ts';
+
+/** How long the controller may take to stop. Less than the 30 seconds after which Kubernetes kills a pod. */
+const stopGraceMs = 20_000;
+
+/** Servers for metrics and health; one for both where both settings name the same address. */
+async function startServers(context: CommandContext, prometheus: PrometheusMetrics): Promise<RunningServer[]> {
+  const { settings, health, log } = context;
+  const metricsAddress = settings.metricsAddress.value;
+  const healthAddress = settings.healthAddress.value;
+  const metricsPages: Pages = {
+    '/metrics': async () => ({ status: 200, contentType: prometheus.contentType, body: await prometheus.render() }),
+  };
+  const healthPages: Pages = {
+    '/livez': healthPage('livez', health.live),
+    '/readyz': healthPage('readyz', health.ready),
+  };
+  const shared = metricsAddress !== undefined && metricsAddress.port !== 0 && isEqual(metricsAddress, healthAddress);
+  const plans = shared
+    ? [{ address: metricsAddress, setting: '--metrics-address', pages: { ...metricsPages, ...healthPages } }]
+    : [
+        { address: metricsAddress, setting: '--metrics-address', pages: metricsPages },
+        { address: healthAddress, setting: '--health-address', pages: healthPages },
+      ];
+  const servers: RunningServer[] = [];
+  try {
+    for (const { address, setting, pages } of plans) {
+      if (address !== undefined) servers.push(await startServer({ address, setting, pages, log }));
+    }
+  } catch (error) {
+    await Promise.all(servers.map((server) => server.close()));
+    throw error;
+  }
+  return servers;
+}
+
+/** Rejects when `work` is still at it so long after the signal. */
+async function withinGrace(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const overdue = new Promise<never>((_, reject) => {
+    const startTimer = () => {
+      timer = setTimeout(() => {
+        reject(new Error(`the controller did not stop within ${stopGraceMs / 1_000} seconds`));
+      }, stopGraceMs);
+    };
+    if (signal.aborted) startTimer();
+    else signal.addEventListener('abort', startTimer, { once: true });
+  });
+  try {
+    await Promise.race([work, overdue]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The controller, with its metrics and probes, until the signal. */
+export async function run(
+  context: CommandContext,
+  runController: (context: CommandContext) => Promise<void>,
+): Promise<CommandResult> {
+  const prometheus = createPrometheusMetrics({ version, watched: Object.values(kinds).map(qualifiedName) });
+  context.health.ready.set('synced', () => 'the controller has not started');
+  const servers = await startServers(context, prometheus);
+  try {
+    await withinGrace(runController({ ...context, metrics: prometheus.metrics }), context.signal);
+  } finally {
+    await Promise.all(servers.map((server) => server.close()));
+  }
+  return { exitCode: exitCodes.ok };
+}
