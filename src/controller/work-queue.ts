@@ -12,7 +12,7 @@ export interface NextLook {
 export interface WorkQueueOptions {
   readonly concurrency: number;
   /** Works on a key. A rejection is a fault of ours: it is told to `onError` and the key is retried. */
-  readonly work: (key: string, urgent: boolean) => Promise<NextLook>;
+  readonly work: (key: string, priority: number) => Promise<NextLook>;
   readonly onError: (key: string, error: unknown) => void;
   readonly observer?: QueueObserver;
   readonly random?: () => number;
@@ -27,7 +27,7 @@ export interface QueueObserver {
 }
 
 interface Waiting {
-  readonly urgent: boolean;
+  readonly priority: number;
   readonly since: number;
 }
 
@@ -45,14 +45,15 @@ const turnMs = 10;
  * is worked on is worked on again afterwards. A key is never worked on twice at once. Its bound is the number of
  * different keys.
  *
- * Urgent keys go first. Failures back off per key, so one key cannot hold up another.
+ * Higher priorities go first; 0 is for what nothing happened to. Failures back off per key, so one key cannot hold up
+ * another.
  */
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
   readonly #queue: PQueue;
   readonly #waiting = new Map<string, Waiting>();
-  /** Keys that are worked on; the value says whether, and how urgently, to work on them again. */
-  readonly #running = new Map<string, { again: boolean | undefined }>();
+  /** Keys that are worked on; the value says whether, and with which priority, to work on them again. */
+  readonly #running = new Map<string, { again: number | undefined }>();
   /** Keys that are enqueued by themselves at a time, in ms of `performance.now()`. */
   readonly #timers = new Map<string, { readonly timer: NodeJS.Timeout; readonly dueMs: number }>();
   readonly #attempts = new Map<string, number>();
@@ -71,27 +72,34 @@ export class WorkQueue {
     return this.#waiting.size;
   }
 
+  /** How long the key that has waited longest has done so, in milliseconds; 0 where none waits. */
+  get longestWaitMs(): number {
+    // Keys stand in the order in which they came.
+    const [oldest] = this.#waiting.values();
+    return oldest === undefined ? 0 : performance.now() - oldest.since;
+  }
+
   /** Whether no key waits or is worked on; keys in back-off do not count. */
   get idle(): boolean {
     return this.#waiting.size === 0 && this.#running.size === 0;
   }
 
-  /** Has the key worked on soon: `urgent` before all that are not. */
-  add(key: string, urgent: boolean): void {
+  /** Has the key worked on soon. */
+  add(key: string, priority: number): void {
     if (this.#stopped) return;
     const running = this.#running.get(key);
     if (running !== undefined) {
-      running.again = running.again === true || urgent;
+      running.again = Math.max(running.again ?? 0, priority);
       return;
     }
     const quietMs = (this.#quietUntil.get(key) ?? 0) - performance.now();
     if (quietMs > 0) {
       // A resync leaves a key to its back-off; an event only shortens it to the minimum.
-      if (urgent) this.#later(key, quietMs);
+      if (priority > 0) this.#later(key, quietMs);
       return;
     }
-    if (!urgent && this.#attempts.has(key) && this.#timers.has(key)) return;
-    this.#enqueue(key, urgent);
+    if (priority === 0 && this.#attempts.has(key) && this.#timers.has(key)) return;
+    this.#enqueue(key, priority);
   }
 
   /** No key is begun any more. Resolves when those that are worked on are done. */
@@ -103,34 +111,34 @@ export class WorkQueue {
     await this.#queue.onIdle();
   }
 
-  #enqueue(key: string, urgent: boolean): void {
+  #enqueue(key: string, priority: number): void {
     this.#cancelTimer(key);
     const waiting = this.#waiting.get(key);
     if (waiting !== undefined) {
-      if (!urgent || waiting.urgent) return;
-      this.#waiting.set(key, { ...waiting, urgent });
-      this.#queue.setPriority(key, 1);
+      if (priority <= waiting.priority) return;
+      this.#waiting.set(key, { ...waiting, priority });
+      this.#queue.setPriority(key, priority);
       return;
     }
-    this.#waiting.set(key, { urgent, since: performance.now() });
+    this.#waiting.set(key, { priority, since: performance.now() });
     this.#options.observer?.queueAdded();
     this.#options.observer?.queueDepth(this.#waiting.size);
     // The task itself never rejects, but for being cleared by `stop`.
-    this.#queue.add(() => this.#run(key), { id: key, priority: urgent ? 1 : 0 }).catch(() => undefined);
+    this.#queue.add(() => this.#run(key), { id: key, priority }).catch(() => undefined);
   }
 
   async #run(key: string): Promise<void> {
     const waiting = this.#waiting.get(key);
     if (waiting === undefined) return;
     this.#waiting.delete(key);
-    const running: { again: boolean | undefined } = { again: undefined };
+    const running: { again: number | undefined } = { again: undefined };
     this.#running.set(key, running);
     this.#options.observer?.queueDepth(this.#waiting.size);
     this.#options.observer?.queueWaited((performance.now() - waiting.since) / 1000);
     await this.#breathe();
     let next: NextLook;
     try {
-      next = await this.#options.work(key, waiting.urgent);
+      next = await this.#options.work(key, waiting.priority);
     } catch (error) {
       this.#options.onError(key, error);
       next = { retry: { retryAfterMs: undefined } };
@@ -168,7 +176,7 @@ export class WorkQueue {
     const timer = setTimeout(() => {
       this.#timers.delete(key);
       this.#quietUntil.delete(key);
-      this.#enqueue(key, false);
+      this.#enqueue(key, 0);
     }, delayMs);
     this.#timers.set(key, { timer, dueMs });
   }

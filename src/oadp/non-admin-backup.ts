@@ -33,8 +33,7 @@ export function toNonAdminBackupRecord(nab: JsonObject): NonAdminBackupRecord {
     nacuuid: statusNacuuid ?? syncLabel,
     synced: syncLabel !== undefined,
     // The NAC writes its reference to the Backup before anything else. A status that it has begun is its to finish.
-    statusEmpty:
-      statusNacuuid === undefined && nameAt(nab, 'status', 'phase') === undefined && conditions.length === 0,
+    statusEmpty: statusNacuuid === undefined && nameAt(nab, 'status', 'phase') === undefined && conditions.length === 0,
     backupNotFound: conditions.some(
       (condition) =>
         textAt(condition, 'type') === 'Accepted' &&
@@ -57,7 +56,7 @@ export function toNonAdminBackupRecord(nab: JsonObject): NonAdminBackupRecord {
  * @param nabslName name of the NABSL that owns the Backup's storage location, if one does
  */
 export function nonAdminBackupFor(backup: JsonObject, origin: Origin, nabslName: string | undefined): JsonObject {
-  const { storageLocation: _location, ...spec } = objectAt(backup, 'spec') ?? {};
+  const { storageLocation, ...spec } = objectAt(backup, 'spec') ?? {};
   return {
     apiVersion: apiVersion(nonAdminBackups),
     kind: nonAdminBackups.kind,

@@ -10,7 +10,9 @@ const unprintable = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Zl}\p{Zp}]/gu;
 export function printable(text: unknown, max = 128): string {
   if (typeof text !== 'string') return text === undefined || text === null ? '' : `(${typeof text})`;
   // Twice the bound in UTF-16 units always holds `max` characters, so a 64 KiB annotation is never walked to its end.
-  const head = Array.from(text.slice(0, 2 * max)).slice(0, max).join('');
+  const head = Array.from(text.slice(0, 2 * max))
+    .slice(0, max)
+    .join('');
   const escaped = head.replace(unprintable, (character) => `\\u{${character.codePointAt(0)?.toString(16) ?? ''}}`);
   return head.length < text.length ? `${escaped}…` : escaped;
 }

@@ -1,3 +1,4 @@
+import isEqual from 'lodash/isEqual.js';
 import type { BackupRecord } from '../oadp/backup.ts';
 import type { DeleteRequestRecord } from '../oadp/delete-request.ts';
 import type { NamespaceRecord } from '../oadp/namespace.ts';
@@ -147,10 +148,7 @@ export class ClusterState implements ClusterView {
     const onlyStamped =
       before !== undefined &&
       after !== undefined &&
-      before.isDefault === after.isDefault &&
-      before.readOnly === after.readOnly &&
-      before.available === after.available &&
-      sameOwner(before.owner, after.owner);
+      isEqual({ ...before, lastSyncedTime: after.lastSyncedTime }, after);
     if (!onlyStamped) return this.#settleAll(this.#byLocation.of(name));
     const seen = before.lastSyncedTime ?? Number.NEGATIVE_INFINITY;
     const waiting = new Set<string>();
@@ -234,9 +232,4 @@ export class ClusterState implements ClusterView {
     }
     return affected;
   }
-}
-
-function sameOwner(a: StorageLocationRecord['owner'], b: StorageLocationRecord['owner']): boolean {
-  if (typeof a !== 'object' || typeof b !== 'object') return a === b;
-  return a.namespace === b.namespace && a.name === b.name && a.nacuuid === b.nacuuid;
 }

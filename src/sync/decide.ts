@@ -1,3 +1,4 @@
+import mapValues from 'lodash/mapValues.js';
 import type { BackupRecord } from '../oadp/backup.ts';
 import type { Origin } from '../oadp/non-admin-backup.ts';
 import type { Decision } from './reasons.ts';
@@ -39,8 +40,11 @@ export function trailOf(backup: BackupRecord, world: World): TrailStep[] {
     const step = { rule: index + 1, asks: rule.asks };
     if (!reached) return { ...step, outcome: 'notReached', values: {} };
     reached = rule.check(backup, world) === undefined;
-    const values = Object.entries(rule.looksAt(backup, world)).map(([key, value]) => [key, shown(value)]);
-    return { ...step, outcome: reached ? 'passed' : 'decided', values: Object.fromEntries(values) };
+    return {
+      ...step,
+      outcome: reached ? 'passed' : 'decided',
+      values: mapValues(rule.looksAt(backup, world), (value) => shown(value)),
+    };
   });
 }
 

@@ -52,7 +52,9 @@ export function toWriteFailure(error: unknown, mayWrite: boolean): WriteFailure 
     case 'Forbidden':
       if (!mayWrite) return failure('Forbidden', 'stop');
       // Quota and policy differ in the text alone, so nothing but the name and the number of tries hangs on it.
-      return error.message.includes('exceeded quota') ? failure('QuotaDenied', 'stop') : failure('AdmissionDenied', 'doubt');
+      return error.message.includes('exceeded quota')
+        ? failure('QuotaDenied', 'stop')
+        : failure('AdmissionDenied', 'doubt');
     case 'Unauthorized':
       return failure('Unauthorized', 'stop');
     case 'KindNotInstalled':

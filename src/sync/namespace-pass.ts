@@ -275,7 +275,12 @@ export class NamespacePass {
       kept: this.#context.retained.keep(live),
       dueSince: this.#context.now(),
     });
-    this.#set(item, { outcome: 'created', ...item.decision, message: 'Its NonAdminBackup was re-created.', nabUid: record.uid });
+    this.#set(item, {
+      outcome: 'created',
+      ...item.decision,
+      message: 'Its NonAdminBackup was re-created.',
+      nabUid: record.uid,
+    });
   }
 
   /** Somebody else was faster, or the cache was behind: decide again on what is really there. */
@@ -325,10 +330,19 @@ export class NamespacePass {
     const status = syncedStatus(live, origin, policy.oadpNamespace, objectAt(nab, 'status'), now());
     try {
       await this.#writeStatus(origin, written(nab), status);
-      this.#set(item, { outcome: 'repaired', ...decision, message: 'The status of its NonAdminBackup was completed.', nabUid: uid });
+      this.#set(item, {
+        outcome: 'repaired',
+        ...decision,
+        message: 'The status of its NonAdminBackup was completed.',
+        nabUid: uid,
+      });
     } catch (error) {
       if (!hasCode(error, 'Conflict', 'NotFound')) throw error;
-      this.#set(item, { outcome: 'present', reason: 'Present', message: 'Its NonAdminBackup was written by somebody else just now.' });
+      this.#set(item, {
+        outcome: 'present',
+        reason: 'Present',
+        message: 'Its NonAdminBackup was written by somebody else just now.',
+      });
     }
   }
 
@@ -403,7 +417,8 @@ export class NamespacePass {
 
   /** The namespace is gone for this item and so for all that follow. */
   #stopFor(item: Decided, reason: 'NamespaceMissing' | 'NamespaceTerminating', message: string): void {
-    for (const each of [item, ...this.#creates.splice(0), ...this.#repairs.splice(0)]) this.#skip(each, reason, message);
+    for (const each of [item, ...this.#creates.splice(0), ...this.#repairs.splice(0)])
+      this.#skip(each, reason, message);
   }
 
   #notTried(item: Decided): void {

@@ -79,8 +79,7 @@ export class Reconciler {
     for (const backup of state.backupsOf(namespace)) {
       const decision = decide(backup, world);
       const known = memory.permanent.get(backup.name);
-      const unchanged =
-        known?.backupVersion === versionOf(backup) && known.namespaceVersion === namespaceVersion;
+      const unchanged = known?.backupVersion === versionOf(backup) && known.namespaceVersion === namespaceVersion;
       if (decision.action === 'create' && unchanged) {
         const { reason, failure } = known;
         spared.push({ backup, outcome: 'failed', reason, message: failure.message, failure });

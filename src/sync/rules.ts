@@ -99,7 +99,10 @@ const ownIdentity: Rule = {
   check: (backup) =>
     backup.claim.nacuuid === backup.name
       ? undefined
-      : skip('IdentityMismatch', 'The Backup is not named like its NACUUID: the NACUUID is a copy of another backup’s.'),
+      : skip(
+          'IdentityMismatch',
+          'The Backup is not named like its NACUUID: the NACUUID is a copy of another backup’s.',
+        ),
   looksAt: (backup) => ({ backup: backup.name, nacuuid: backup.claim.nacuuid }),
 };
 
@@ -159,7 +162,8 @@ const watchedStorageLocation: Rule = {
     const location = locationOf(backup, world);
     return {
       default: location?.isDefault,
-      owner: typeof location?.owner === 'object' ? `${location.owner.namespace}/${location.owner.name}` : location?.owner,
+      owner:
+        typeof location?.owner === 'object' ? `${location.owner.namespace}/${location.owner.name}` : location?.owner,
       named: world.policy.storageLocations.join(', '),
     };
   },
@@ -228,7 +232,10 @@ const ownContentOnly: Rule = {
         : includedNamespaces.count === 1
           ? `namespace ${quoted(includedNamespaces.first)}`
           : `${String(includedNamespaces.count)} namespaces`;
-    return skip('ForeignContent', `The Backup includes ${included} instead of namespace ${quoted(claim.namespace)} alone.`);
+    return skip(
+      'ForeignContent',
+      `The Backup includes ${included} instead of namespace ${quoted(claim.namespace)} alone.`,
+    );
   },
   looksAt: ({ includedNamespaces, claim }) => ({
     includedNamespaces: includedNamespaces.count,
@@ -287,7 +294,10 @@ const usableNamespace: Rule = {
     const { namespace } = claimOf(backup);
     const record = world.view.namespace(namespace);
     if (record === undefined) {
-      return skip('NamespaceMissing', `Namespace ${quoted(namespace)} does not exist; it gets its backups when it does.`);
+      return skip(
+        'NamespaceMissing',
+        `Namespace ${quoted(namespace)} does not exist; it gets its backups when it does.`,
+      );
     }
     if (record.terminating) return skip('NamespaceTerminating', `Namespace ${quoted(namespace)} is being deleted.`);
     if (!record.selected) {

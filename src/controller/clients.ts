@@ -1,0 +1,20 @@
+import { KubeClient } from '../kube/client.ts';
+import { EventRecorder } from '../kube/events.ts';
+import type { CommandContext } from './context.ts';
+
+/** Connections beside those for the pass's own requests: lists, events, the Lease. */
+const spareConnections = 8;
+
+export function makeClient({ connection, settings, userAgent, metrics }: CommandContext): KubeClient {
+  return new KubeClient(connection, {
+    connections: settings.concurrency.value + spareConnections,
+    userAgent,
+    onRequest: (request) => {
+      metrics.request(request);
+    },
+  });
+}
+
+export function makeEvents({ log }: CommandContext, client: KubeClient, identity: string): EventRecorder {
+  return new EventRecorder({ client, log, component: 'nab-sync', instance: identity });
+}

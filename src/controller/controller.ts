@@ -1,0 +1,206 @@
+import { once } from 'node:events';
+import type { EventRecorder } from '../kube/events.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { KubeError } from '../kube/errors.ts';
+import { LeaderElector, processIdentity } from '../kube/leader-elector.ts';
+import type { ReflectorState } from '../kube/reflector.ts';
+import { qualifiedName, type Resource } from '../kube/resource.ts';
+import { dataProtectionApplications, namespaces } from '../oadp/kinds.ts';
+import { describeSettings } from '../settings/settings.ts';
+import type { NamespaceReport, Reconciler } from '../sync/reconciler.ts';
+import { makeClient, makeEvents } from './clients.ts';
+import { ClusterCache } from './cluster-cache.ts';
+import type { CommandContext } from './context.ts';
+import { PassTracker } from './pass-tracker.ts';
+import { Resync } from './resync.ts';
+import { SyncPeriodSource } from './sync-period-source.ts';
+import { leaseName, makeReconciler, namespacesAtOnce, policyOf } from './sync-setup.ts';
+import { WorkQueue, type NextLook } from './work-queue.ts';
+
+/** Priorities of the work queue. A namespace that came back is what a tenant waits for. */
+const urgency = { resync: 0, change: 1, namespace: 2 } as const;
+
+/** How long the end of the process waits for events that are still to be sent. */
+const eventsPatienceMs = 2000;
+
+/** Work that waits for longer than this while nothing gets done means that the loop is stuck. */
+const stuckAfterMs = 120_000;
+
+/**
+ * The controller: caches that follow the cluster, a queue of the namespaces for which something may have changed, and
+ * the reconciler. All that happens only enqueues namespaces: a start (all), the interval (all), and any change of a
+ * Namespace, Backup, storage location, delete request or NAB.
+ *
+ * A replica that does not lead keeps its caches warm and writes nothing.
+ */
+class Controller {
+  readonly #context: CommandContext;
+  readonly #client: KubeClient;
+  readonly #identity = processIdentity();
+  readonly #events: EventRecorder;
+  readonly #cache: ClusterCache;
+  readonly #reconciler: Reconciler;
+  readonly #period: SyncPeriodSource;
+  readonly #resync: Resync;
+  readonly #passes: PassTracker;
+  /** Only while this replica leads. */
+  #queue: WorkQueue | undefined;
+  #lastDone = performance.now();
+
+  constructor(context: CommandContext) {
+    const { settings, log, metrics } = context;
+    this.#context = context;
+    this.#client = makeClient(context);
+    this.#events = makeEvents(context, this.#client, this.#identity);
+    this.#cache = new ClusterCache({
+      client: this.#client,
+      policy: policyOf(settings),
+      namespaceSelector: settings.namespaceSelector.value.matches,
+      log,
+      onDirty: (dirty, resource) => {
+        this.#enqueue(dirty, resource);
+      },
+      onReflectorState: (resource, state) => {
+        this.#reflectorChanged(resource, state);
+      },
+    });
+    this.#reconciler = makeReconciler(context, this.#client, this.#cache, this.#events);
+    this.#resync = new Resync(() => {
+      this.#resyncAll();
+    });
+    this.#period = new SyncPeriodSource({
+      client: this.#client,
+      oadpNamespace: settings.oadpNamespace.value,
+      setting: settings.syncPeriod,
+      log,
+      onPeriod: ({ periodMs }) => {
+        this.#resync.setPeriod(periodMs);
+        metrics.syncPeriod(periodMs);
+      },
+      onReflectorState: (state) => {
+        this.#reflectorChanged(qualifiedName(dataProtectionApplications), state);
+      },
+    });
+    this.#passes = new PassTracker((outcome, seconds) => {
+      metrics.passEnded(Date.now(), outcome, seconds);
+      log.info({ outcome, seconds: Number(seconds.toFixed(3)) }, 'pass over all namespaces done');
+    });
+  }
+
+  async run(): Promise<void> {
+    const { settings, log, signal, health } = this.#context;
+    log.info({ settings: describeSettings(settings), identity: this.#identity }, 'nab-sync starts');
+    health.ready.set('synced', () => (this.#cache.hasSynced ? undefined : 'the first lists are not complete'));
+    health.live.set('queue', () => this.#stuck());
+    const watching = new AbortController();
+    const watches = Promise.all([this.#cache.run(watching.signal), this.#period.run(watching.signal)]);
+    try {
+      // The watches end only when told to; if one breaks, by a fault of ours, the process must not live on without it.
+      await Promise.race([this.#leadUntilStopped(signal), watches]);
+    } finally {
+      watching.abort();
+      await Promise.allSettled([watches]);
+      await this.#events.close(eventsPatienceMs);
+      await this.#client.close();
+      log.info('nab-sync stopped');
+    }
+  }
+
+  async #leadUntilStopped(signal: AbortSignal): Promise<void> {
+    const { settings, log, metrics } = this.#context;
+    if (!settings.leaderElect.value) {
+      await this.#lead(signal);
+      return;
+    }
+    const elector = new LeaderElector({
+      client: this.#client,
+      namespace: settings.oadpNamespace.value,
+      name: leaseName,
+      identity: this.#identity,
+      log,
+    });
+    while (!signal.aborted) {
+      await elector.run({ signal, lead: (leading) => this.#lead(leading) });
+      metrics.leader(false);
+    }
+  }
+
+  /** The work, until the signal is aborted: by a stop, or by the loss of the Lease. */
+  async #lead(signal: AbortSignal): Promise<void> {
+    const { metrics, log } = this.#context;
+    metrics.leader(true);
+    try {
+      await this.#cache.waitForSync(signal);
+    } catch (error) {
+      if (error instanceof KubeError && error.code === 'Aborted') return;
+      throw error;
+    }
+    const queue = new WorkQueue({
+      concurrency: namespacesAtOnce,
+      work: (namespace, priority) => this.#reconcile(namespace, priority, signal),
+      onError: (namespace, error) => {
+        log.error({ err: error, namespace }, 'reconcile failed');
+      },
+      observer: metrics,
+    });
+    this.#queue = queue;
+    this.#lastDone = performance.now();
+    this.#resyncAll();
+    this.#resync.start();
+    try {
+      if (!signal.aborted) await once(signal, 'abort');
+    } finally {
+      this.#resync.stop();
+      this.#queue = undefined;
+      await queue.stop();
+    }
+  }
+
+  #resyncAll(): void {
+    const all = [...this.#cache.state.claimedNamespaces()];
+    this.#context.metrics.passStarted(Date.now());
+    this.#passes.begin(all);
+    for (const namespace of all) this.#queue?.add(namespace, urgency.resync);
+  }
+
+  #enqueue(dirty: Iterable<string>, resource: Resource): void {
+    const priority = resource === namespaces ? urgency.namespace : urgency.change;
+    for (const namespace of dirty) this.#queue?.add(namespace, priority);
+  }
+
+  async #reconcile(namespace: string, priority: number, stop: AbortSignal): Promise<NextLook> {
+    const began = performance.now();
+    const report = await this.#reconciler.reconcile(namespace, { live: priority === urgency.namespace, stop });
+    this.#count(report, (performance.now() - began) / 1000);
+    this.#lastDone = performance.now();
+    return { retry: report.retry, againInMs: report.againInMs };
+  }
+
+  #count({ namespace, items }: NamespaceReport, seconds: number): void {
+    const { metrics } = this.#context;
+    for (const { outcome, failure } of items) {
+      if (outcome === 'created') metrics.created();
+      if (outcome === 'repaired') metrics.repaired();
+      if (failure !== undefined) metrics.failure(failure.reason);
+    }
+    const failed = items.filter(({ outcome }) => outcome === 'failed').length;
+    metrics.reconciled(failed === 0 ? 'succeeded' : failed === items.length ? 'failed' : 'partial', seconds);
+    this.#passes.done(namespace, failed > 0);
+    metrics.namespacesPending(this.#passes.remaining);
+  }
+
+  #reflectorChanged(resource: string, state: ReflectorState): void {
+    this.#context.metrics.reflector(resource, state.phase, state.since);
+  }
+
+  #stuck(): string | undefined {
+    const stuckMs = Math.min(this.#queue?.longestWaitMs ?? 0, performance.now() - this.#lastDone);
+    if (stuckMs < stuckAfterMs) return undefined;
+    return `namespaces wait, and none was done for ${(stuckMs / 1000).toFixed(0)} s`;
+  }
+}
+
+/** Runs the controller until `context.signal` is aborted. Rejects only for a fault of ours. */
+export async function runController(context: CommandContext): Promise<void> {
+  await new Controller(context).run();
+}

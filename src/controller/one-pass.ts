@@ -1,0 +1,121 @@
+import PQueue from 'p-queue';
+import type { KubeClient } from '../kube/client.ts';
+import type { EventRecorder } from '../kube/events.ts';
+import { LeaderElector, processIdentity } from '../kube/leader-elector.ts';
+import { explain, plan, type ExplainTarget } from '../sync/plan.ts';
+import type { Explanation, PassReport, PlannedDecision } from '../sync/report.ts';
+import { Tally } from '../sync/tally.ts';
+import { makeClient, makeEvents } from './clients.ts';
+import { ClusterCache } from './cluster-cache.ts';
+import type { CommandContext } from './context.ts';
+import { leaseName, makeReconciler, namespacesAtOnce, policyOf } from './sync-setup.ts';
+
+/** How long the end of a pass waits for events that are still to be sent. */
+const eventsPatienceMs = 5000;
+
+function makeCache({ settings, log }: CommandContext, client: KubeClient): ClusterCache {
+  return new ClusterCache({
+    client,
+    policy: policyOf(settings),
+    namespaceSelector: settings.namespaceSelector.value.matches,
+    log,
+    onDirty: () => undefined,
+    onReflectorState: () => undefined,
+  });
+}
+
+/** The state of the cluster, read once. Rejects with KubeError. */
+async function withClusterState<T>(context: CommandContext, use: (cache: ClusterCache) => T): Promise<T> {
+  const client = makeClient(context);
+  try {
+    const cache = makeCache(context, client);
+    await cache.listAll(context.signal);
+    return use(cache);
+  } finally {
+    await client.close();
+  }
+}
+
+function chosenNamespaces({ namespaces }: CommandContext): ReadonlySet<string> | undefined {
+  return namespaces.length === 0 ? undefined : new Set(namespaces);
+}
+
+/** What a pass would do now; writes nothing. Rejects with KubeError where the cluster cannot be read. */
+export async function planPass(context: CommandContext): Promise<PlannedDecision[]> {
+  return withClusterState(context, ({ state }) =>
+    plan(state, policyOf(context.settings), Date.now(), chosenNamespaces(context)),
+  );
+}
+
+/** Why the matching backups are or are not brought back; empty where none matches. Rejects with KubeError. */
+export async function explainBackup(context: CommandContext, target: ExplainTarget): Promise<Explanation[]> {
+  return withClusterState(context, ({ state }) => explain(state, policyOf(context.settings), Date.now(), target));
+}
+
+/**
+ * One pass. With leader election it shares the controller's Lease: while another holds it and is alive, the outcome is
+ * `Skipped`. Rejects with KubeError where the cluster cannot be read; what happens to single backups is in the report.
+ */
+export async function runOnce(context: CommandContext): Promise<PassReport> {
+  const { settings, log, signal } = context;
+  const startTime = Date.now();
+  const client = makeClient(context);
+  const identity = processIdentity();
+  const events = makeEvents(context, client, identity);
+  try {
+    if (!settings.leaderElect.value) return await passOver(context, client, events, startTime, signal);
+    const elector = new LeaderElector({
+      client,
+      namespace: settings.oadpNamespace.value,
+      name: leaseName,
+      identity,
+      log,
+    });
+    let pass: Promise<PassReport> | undefined;
+    const end = await elector.run({
+      signal,
+      ifHeld: 'leave',
+      lead: async (leading) => {
+        pass = passOver(context, client, events, startTime, leading);
+        // How it ended is told below; here it only counts that it has.
+        await Promise.allSettled([pass]);
+      },
+    });
+    if (end.ended === 'held') {
+      return { ...new Tally().report(startTime, Date.now()), outcome: 'Skipped', holder: end.holder };
+    }
+    if (pass !== undefined) return await pass;
+    signal.throwIfAborted();
+    throw new Error('the pass ended without having begun');
+  } finally {
+    await events.close(eventsPatienceMs);
+    await client.close();
+  }
+}
+
+async function passOver(
+  context: CommandContext,
+  client: KubeClient,
+  events: EventRecorder,
+  startTime: number,
+  stop: AbortSignal,
+): Promise<PassReport> {
+  const cache = makeCache(context, client);
+  await cache.listAll(stop);
+  const { state } = cache;
+  const chosen = chosenNamespaces(context);
+  const tally = new Tally();
+  for (const [name, refusal] of state.refused()) {
+    if (chosen === undefined || chosen.has(state.backup(name)?.claim.namespace ?? '')) tally.addRefused(refusal);
+  }
+  const reconciler = makeReconciler(context, client, cache, events);
+  const namespaces = [...state.claimedNamespaces()].filter((namespace) => chosen?.has(namespace) ?? true);
+  const queue = new PQueue({ concurrency: namespacesAtOnce });
+  await queue.addAll(
+    namespaces.map((namespace) => async () => {
+      const { items } = await reconciler.reconcile(namespace, { live: false, stop });
+      for (const item of items) tally.add(item);
+    }),
+  );
+  return tally.report(startTime, Date.now());
+}
