@@ -59,10 +59,10 @@ async function work(
   const { loadConnection } = await import('../kube/connection.ts');
   const connection = loadConnection({ kubeconfig: settings.kubeconfig.value, context: settings.context.value });
   progress.server = connection.server;
-  log[invocation.command === 'run' ? 'info' : 'debug'](
-    { version, server: connection.server, settings: describeSettings(settings) },
-    'settings in force',
-  );
+  // The controller tells them itself, and again when the DPA changes one.
+  if (invocation.command !== 'run') {
+    log.debug({ version, server: connection.server, settings: describeSettings(settings) }, 'settings in force');
+  }
   return dispatch({
     settings,
     namespaces,
