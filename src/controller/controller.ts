@@ -6,11 +6,14 @@ import { LeaderElector, processIdentity } from '../kube/leader-elector.ts';
 import type { ReflectorState } from '../kube/reflector.ts';
 import { qualifiedName, type Resource } from '../kube/resource.ts';
 import { dataProtectionApplications, namespaces } from '../oadp/kinds.ts';
+import type { PassOutcome } from '../observability/metrics.ts';
 import { describeSettings } from '../settings/settings.ts';
-import type { NamespaceReport, Reconciler } from '../sync/reconciler.ts';
+import { actionOf, isDecisionReason, type DecisionReason } from '../sync/reasons.ts';
+import type { Fact, NamespaceReport, Reconciler } from '../sync/reconciler.ts';
 import { makeClient, makeEvents } from './clients.ts';
 import { ClusterCache } from './cluster-cache.ts';
 import type { CommandContext } from './context.ts';
+import { RefusalLog } from './refusal-log.ts';
 import { PassTracker } from './pass-tracker.ts';
 import { Resync } from './resync.ts';
 import { SyncPeriodSource } from './sync-period-source.ts';
@@ -43,6 +46,7 @@ class Controller {
   readonly #period: SyncPeriodSource;
   readonly #resync: Resync;
   readonly #passes: PassTracker;
+  readonly #refusals: RefusalLog;
   /** Only while this replica leads. */
   #queue: WorkQueue | undefined;
   #lastDone = performance.now();
@@ -81,9 +85,9 @@ class Controller {
         this.#reflectorChanged(qualifiedName(dataProtectionApplications), state);
       },
     });
+    this.#refusals = new RefusalLog(log);
     this.#passes = new PassTracker((outcome, seconds) => {
-      metrics.passEnded(Date.now(), outcome, seconds);
-      log.info({ outcome, seconds: Number(seconds.toFixed(3)) }, 'pass over all namespaces done');
+      this.#passEnded(outcome, seconds);
     });
   }
 
@@ -178,7 +182,10 @@ class Controller {
 
   #count({ namespace, items }: NamespaceReport, seconds: number): void {
     const { metrics } = this.#context;
-    for (const { outcome, failure } of items) {
+    for (const item of items) {
+      const { outcome, failure } = item;
+      const reason = decisionReasonOf(item);
+      metrics.decision(actionOf[reason], reason);
       if (outcome === 'created') metrics.created();
       if (outcome === 'repaired') metrics.repaired();
       if (failure !== undefined) metrics.failure(failure.reason);
@@ -187,6 +194,22 @@ class Controller {
     metrics.reconciled(failed === 0 ? 'succeeded' : failed === items.length ? 'failed' : 'partial', seconds);
     this.#passes.done(namespace, failed > 0);
     metrics.namespacesPending(this.#passes.remaining);
+  }
+
+  #passEnded(outcome: PassOutcome, seconds: number): void {
+    const { metrics, log } = this.#context;
+    const { state } = this.#cache;
+    this.#refusals.tell(state.refused(), (name) => state.backup(name));
+    metrics.passEnded(Date.now(), outcome, seconds);
+    const counts = new Map<DecisionReason, number>();
+    const add = (reason: DecisionReason, count: number): void => {
+      counts.set(reason, (counts.get(reason) ?? 0) + count);
+    };
+    for (const { reason } of state.refused().values()) add(reason, 1);
+    for (const [fact, count] of this.#reconciler.results()) add(decisionReasonOf(fact), count);
+    metrics.backups([...counts].map(([reason, count]) => ({ action: actionOf[reason], reason, count })));
+    const backups = Object.fromEntries(counts);
+    log.info({ outcome, seconds: Number(seconds.toFixed(3)), backups }, 'pass over all namespaces done');
   }
 
   #reflectorChanged(resource: string, state: ReflectorState): void {
@@ -198,6 +221,11 @@ class Controller {
     if (stuckMs < stuckAfterMs) return undefined;
     return `namespaces wait, and none was done for ${(stuckMs / 1000).toFixed(0)} s`;
   }
+}
+
+/** The decision behind a result: what failed was to be created. */
+function decisionReasonOf({ reason }: Fact): DecisionReason {
+  return isDecisionReason(reason) ? reason : 'Missing';
 }
 
 /** Runs the controller until `context.signal` is aborted. Rejects only for a fault of ours. */

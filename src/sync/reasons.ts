@@ -76,6 +76,35 @@ export type Reason = DecisionReason | FailureReason;
 export const actions = ['create', 'repair', 'none', 'skip', 'wait', 'conflict'] as const;
 export type Action = (typeof actions)[number];
 
+/** Each reason for a decision belongs to one action. */
+export const actionOf: Readonly<Record<DecisionReason, Action>> = {
+  InvalidOrigin: 'skip',
+  IdentityMismatch: 'skip',
+  ProtectedNamespace: 'skip',
+  UnknownStorageLocation: 'skip',
+  UnwatchedStorageLocation: 'skip',
+  StorageLocationOwnerGone: 'skip',
+  StorageLocationOwnerMismatch: 'skip',
+  ForeignContent: 'skip',
+  BeingDeleted: 'skip',
+  NotFinished: 'skip',
+  Expired: 'skip',
+  NamespaceMissing: 'skip',
+  NamespaceTerminating: 'skip',
+  NamespaceNotSelected: 'skip',
+  Present: 'none',
+  StatusMissing: 'repair',
+  StatusStale: 'repair',
+  LocationSyncing: 'wait',
+  Superseded: 'skip',
+  NameTaken: 'conflict',
+  Missing: 'create',
+};
+
+export function isDecisionReason(reason: Reason): reason is DecisionReason {
+  return Object.hasOwn(actionOf, reason);
+}
+
 /** What one backup deserves, and why. `message` is one sentence for people, safe to print. */
 export interface Decision {
   readonly action: Action;

@@ -1,9 +1,11 @@
+import countBy from 'lodash/countBy.js';
 import type { Logger } from 'pino';
 import { decide, worldAt } from './decide.ts';
 import { NamespacePass, type Decided, type ItemResult, type PassContext } from './namespace-pass.ts';
 import type { WriteFailure } from './failure.ts';
 import { tellNews, type EventSink } from './notices.ts';
 import type { Reason } from './reasons.ts';
+import type { Outcome } from './report.ts';
 import { priorities } from './request-slots.ts';
 import { settlesAt } from './rules.ts';
 
@@ -37,13 +39,19 @@ interface PermanentFailure {
   readonly failure: WriteFailure;
 }
 
+/** What is told of a backup. There is one object for each kind of fact, so they are compared by identity. */
+export interface Fact {
+  readonly outcome: Outcome;
+  readonly reason: Reason;
+}
+
 /** What is remembered of a namespace from one pass to the next. Never decides what is due, only how and how loudly. */
 interface Memory {
   /** The last pass ended by a denial, so the next one begins with a single create. */
   readonly denied: boolean;
   readonly failedLast: ReadonlySet<string>;
   /** By Backup: what was told of it last. */
-  readonly told: ReadonlyMap<string, string>;
+  readonly told: ReadonlyMap<string, Fact>;
   readonly permanent: ReadonlyMap<string, PermanentFailure>;
 }
 
@@ -100,9 +108,9 @@ export class Reconciler {
     return { namespace, items, retry: retryOf(items), againInMs: againInMs(items, settles, now()) };
   }
 
-  /** How many backups there are now by outcome and reason, over all namespaces that were reconciled. */
-  counts(): Map<string, number> {
-    const counts = new Map<string, number>();
+  /** The latest result of every backup that was reconciled, counted. */
+  results(): Map<Fact, number> {
+    const counts = new Map<Fact, number>();
     for (const { told } of this.#memories.values()) {
       for (const fact of told.values()) counts.set(fact, (counts.get(fact) ?? 0) + 1);
     }
@@ -140,9 +148,9 @@ export class Reconciler {
       if (outcome === 'failed' || outcome === 'conflict') log.warn(facts, 'NonAdminBackup not re-created');
       else log.info(facts, outcome === 'waiting' ? 'NonAdminBackup waits' : 'NonAdminBackup re-created');
     }
-    const reasons: Partial<Record<Reason, number>> = {};
-    for (const { reason } of news) reasons[reason] = (reasons[reason] ?? 0) + 1;
-    log.info({ namespace, backups: items.length, changed: news.length, reasons }, 'namespace reconciled');
+    const level = news.every(({ outcome }) => outcome === 'present') ? 'debug' : 'info';
+    const changed = countBy(news, 'reason');
+    log[level]({ namespace, backups: items.length, changed }, 'namespace reconciled');
   }
 }
 
@@ -154,9 +162,15 @@ function isWritten({ outcome }: ItemResult): boolean {
   return outcome === 'created' || outcome === 'repaired';
 }
 
-/** What is compared from pass to pass. That a NAB which was written in one is present in the next is no news. */
-function factOf(item: ItemResult): string {
-  return isWritten(item) ? 'present/Present' : `${item.outcome}/${item.reason}`;
+const facts = new Map<string, Fact>();
+
+/** That a NAB which was written in one pass is present in the next is no news. */
+function factOf(item: ItemResult): Fact {
+  const { outcome, reason }: Fact = isWritten(item) ? { outcome: 'present', reason: 'Present' } : item;
+  const key = `${outcome}/${reason}`;
+  const known = facts.get(key) ?? { outcome, reason };
+  facts.set(key, known);
+  return known;
 }
 
 function retryOf(items: readonly ItemResult[]): NamespaceReport['retry'] {

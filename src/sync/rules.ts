@@ -3,7 +3,7 @@ import { isDnsLabel, isDnsSubdomain, isLabelValue } from '../oadp/names.ts';
 import { printable, quoted } from '../oadp/printable.ts';
 import { rfc3339Seconds } from '../oadp/read.ts';
 import type { StorageLocationRecord } from '../oadp/storage-location.ts';
-import type { Action, Decision, DecisionReason } from './reasons.ts';
+import { actionOf, type Decision, type DecisionReason } from './reasons.ts';
 import type { World } from './world.ts';
 
 /**
@@ -30,12 +30,8 @@ export const locationSyncPatience = 120_000;
 /** Phases of a Backup that is finished and stored. FailedValidation is finished too, but never reached the bucket. */
 const finishedPhases: ReadonlySet<string | undefined> = new Set(['Completed', 'PartiallyFailed', 'Failed']);
 
-function decided(action: Action, reason: DecisionReason, message: string): Decision {
-  return { action, reason, message };
-}
-
-function skip(reason: DecisionReason, message: string): Decision {
-  return decided('skip', reason, message);
+function decided(reason: DecisionReason, message: string): Decision {
+  return { action: actionOf[reason], reason, message };
 }
 
 function time(milliseconds: number | undefined): string {
@@ -89,7 +85,7 @@ const validOrigin: Rule = {
           : `its origin name ${quoted(claim.name)} is not a DNS subdomain`,
     ].filter((problem) => problem !== undefined);
     if (problems.length === 0) return undefined;
-    return skip('InvalidOrigin', `The Backup does not say legally where it came from: ${problems.join('; ')}.`);
+    return decided('InvalidOrigin', `The Backup does not say legally where it came from: ${problems.join('; ')}.`);
   },
   looksAt: ({ claim }) => ({ nacuuid: claim.nacuuid, namespace: claim.namespace, name: claim.name }),
 };
@@ -99,7 +95,7 @@ const ownIdentity: Rule = {
   check: (backup) =>
     backup.claim.nacuuid === backup.name
       ? undefined
-      : skip(
+      : decided(
           'IdentityMismatch',
           'The Backup is not named like its NACUUID: the NACUUID is a copy of another backup’s.',
         ),
@@ -111,11 +107,14 @@ const unprotectedNamespace: Rule = {
   check: (backup, { policy }) => {
     const { namespace } = claimOf(backup);
     if (namespace === policy.oadpNamespace) {
-      return skip('ProtectedNamespace', `Namespace ${quoted(namespace)} is the OADP namespace itself.`);
+      return decided('ProtectedNamespace', `Namespace ${quoted(namespace)} is the OADP namespace itself.`);
     }
     const pattern = policy.protectedNamespaces.find((candidate) => matchesPattern(candidate, namespace));
     if (pattern === undefined) return undefined;
-    return skip('ProtectedNamespace', `Namespace ${quoted(namespace)} is protected by the pattern ${quoted(pattern)}.`);
+    return decided(
+      'ProtectedNamespace',
+      `Namespace ${quoted(namespace)} is protected by the pattern ${quoted(pattern)}.`,
+    );
   },
   looksAt: (backup, { policy }) => ({
     namespace: backup.claim.namespace,
@@ -129,7 +128,7 @@ const knownStorageLocation: Rule = {
   check: (backup, world) =>
     locationOf(backup, world) !== undefined
       ? undefined
-      : skip(
+      : decided(
           'UnknownStorageLocation',
           backup.storageLocation === undefined
             ? 'The Backup names no storage location.'
@@ -147,13 +146,13 @@ const watchedStorageLocation: Rule = {
     const location = locationOf(backup, world);
     if (location === undefined || typeof location.owner === 'object') return undefined;
     if (location.owner === 'unclear') {
-      return skip(
+      return decided(
         'UnwatchedStorageLocation',
         `BackupStorageLocation ${quoted(location.name)} carries only some of the marks of a tenant’s location: whose it is cannot be told.`,
       );
     }
     if (location.isDefault || world.policy.storageLocations.includes(location.name)) return undefined;
-    return skip(
+    return decided(
       'UnwatchedStorageLocation',
       `BackupStorageLocation ${quoted(location.name)} is not a default one, not named by --storage-location and not owned by a tenant.`,
     );
@@ -184,7 +183,7 @@ const storageLocationOwnerExists: Rule = {
             ? 'is a new one of an old name'
             : undefined;
     if (problem === undefined) return undefined;
-    return skip(
+    return decided(
       'StorageLocationOwnerGone',
       `The owner of BackupStorageLocation ${quoted(backup.storageLocation)}, NonAdminBackupStorageLocation ${quoted(owner.name)} in namespace ${quoted(owner.namespace)}, ${problem}.`,
     );
@@ -208,7 +207,7 @@ const storageLocationOwnerMatches: Rule = {
   check: (backup, world) => {
     const owner = locationOf(backup, world)?.owner;
     if (typeof owner !== 'object' || owner.namespace === backup.claim.namespace) return undefined;
-    return skip(
+    return decided(
       'StorageLocationOwnerMismatch',
       `The Backup lies in the storage location of namespace ${quoted(owner.namespace)}, but claims to come from namespace ${quoted(backup.claim.namespace)}.`,
     );
@@ -232,7 +231,7 @@ const ownContentOnly: Rule = {
         : includedNamespaces.count === 1
           ? `namespace ${quoted(includedNamespaces.first)}`
           : `${String(includedNamespaces.count)} namespaces`;
-    return skip(
+    return decided(
       'ForeignContent',
       `The Backup includes ${included} instead of namespace ${quoted(claim.namespace)} alone.`,
     );
@@ -253,7 +252,7 @@ const notBeingDeleted: Rule = {
     const errors = requests.flatMap((request) => request.errors).slice(0, 3);
     const cause = unfinished ? 'a DeleteBackupRequest for it is not finished' : 'Velero is deleting it';
     const told = errors.length === 0 ? '' : `; Velero reported: ${errors.join('; ')}`;
-    return skip('BeingDeleted', `The Backup is being deleted: ${cause}${told}.`);
+    return decided('BeingDeleted', `The Backup is being deleted: ${cause}${told}.`);
   },
   looksAt: (backup, { view }) => ({
     deletionTimestamp: backup.deleting,
@@ -267,7 +266,7 @@ const finished: Rule = {
   check: (backup) =>
     finishedPhases.has(backup.phase) && backup.completionTime !== undefined
       ? undefined
-      : skip(
+      : decided(
           'NotFinished',
           `The Backup is not finished: phase ${quoted(backup.phase)}, completed ${time(backup.completionTime)}.`,
         ),
@@ -279,7 +278,7 @@ const notExpired: Rule = {
   check: (backup, world) => {
     if (backup.expiration === undefined || backup.expiration > world.now) return undefined;
     if (locationOf(backup, world)?.readOnly === true) return undefined;
-    return skip('Expired', `The Backup expired at ${time(backup.expiration)}; Velero is about to remove it.`);
+    return decided('Expired', `The Backup expired at ${time(backup.expiration)}; Velero is about to remove it.`);
   },
   looksAt: (backup, world) => ({
     expiration: time(backup.expiration),
@@ -294,14 +293,14 @@ const usableNamespace: Rule = {
     const { namespace } = claimOf(backup);
     const record = world.view.namespace(namespace);
     if (record === undefined) {
-      return skip(
+      return decided(
         'NamespaceMissing',
         `Namespace ${quoted(namespace)} does not exist; it gets its backups when it does.`,
       );
     }
-    if (record.terminating) return skip('NamespaceTerminating', `Namespace ${quoted(namespace)} is being deleted.`);
+    if (record.terminating) return decided('NamespaceTerminating', `Namespace ${quoted(namespace)} is being deleted.`);
     if (!record.selected) {
-      return skip('NamespaceNotSelected', `Namespace ${quoted(namespace)} does not match the namespace selector.`);
+      return decided('NamespaceNotSelected', `Namespace ${quoted(namespace)} does not match the namespace selector.`);
     }
     return undefined;
   },
@@ -325,11 +324,10 @@ const wellWritten: Rule = {
     // A NAB that its owner is getting rid of is left to the non-admin controller.
     if (nab.deleting || nab.deleteBackup) return undefined;
     if (nab.statusEmpty) {
-      return decided('repair', 'StatusMissing', 'The NonAdminBackup was re-created but has no status yet.');
+      return decided('StatusMissing', 'The NonAdminBackup was re-created but has no status yet.');
     }
     if (nab.backupNotFound) {
       return decided(
-        'repair',
         'StatusStale',
         'The NonAdminBackup still says that its Velero Backup was not found, but the Backup is there.',
       );
@@ -352,7 +350,7 @@ const notPresent: Rule = {
   asks: 'Its NonAdminBackup is not there yet',
   check: (backup, world) =>
     existing(backup, world)?.nacuuid === backup.claim.nacuuid
-      ? decided('none', 'Present', 'Its NonAdminBackup is there.')
+      ? decided('Present', 'Its NonAdminBackup is there.')
       : undefined,
   looksAt: (backup, world) => {
     const nab = existing(backup, world);
@@ -381,7 +379,6 @@ const settledLocation: Rule = {
     const until = settlesAt(backup, world);
     if (until === undefined) return undefined;
     return decided(
-      'wait',
       'LocationSyncing',
       `Velero is still reading storage location ${quoted(backup.storageLocation)}; decided when it is through, at ${time(until)} at the latest.`,
     );
@@ -402,7 +399,7 @@ const notSuperseded: Rule = {
     const { namespace, name } = claimOf(backup);
     const newest = world.newestSyncable(namespace, name);
     if (newest === undefined || newest.name === backup.name) return undefined;
-    return skip(
+    return decided(
       'Superseded',
       `Backup ${quoted(newest.name)} of the same namespace and name completed later, at ${time(newest.completionTime)}.`,
     );
@@ -426,7 +423,6 @@ const nameFree: Rule = {
     const { namespace, name } = claimOf(backup);
     const whose = nab.nacuuid === undefined ? 'has no backup yet' : 'belongs to another backup';
     return decided(
-      'conflict',
       'NameTaken',
       `NonAdminBackup ${quoted(name)} in namespace ${quoted(namespace)} ${whose}; it is left alone.`,
     );
@@ -436,7 +432,7 @@ const nameFree: Rule = {
 
 const missing: Rule = {
   asks: 'There is nothing left that speaks against creating it',
-  check: () => decided('create', 'Missing', 'Its NonAdminBackup is missing and is created.'),
+  check: () => decided('Missing', 'Its NonAdminBackup is missing and is created.'),
   looksAt: () => ({}),
 };
 
