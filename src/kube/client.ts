@@ -230,7 +230,11 @@ export class KubeClient {
   }
 
   #call(verb: string, method: Call['method'], resource: Resource, ref: ObjectRef): Call {
-    return { verb, method, resource, ref, maxBytes: this.#settings.maxAnswerBytes };
+    const call: Call = { verb, method, resource, ref, maxBytes: this.#settings.maxAnswerBytes };
+    for (const part of [ref.namespace, ref.name]) {
+      if (part !== undefined && !isPathSegment(part)) throw requestError(call, 'BadRequest', 'not a name at all');
+    }
+    return call;
   }
 
   async #object(call: Call, options: RequestOptions): Promise<JsonObject> {
@@ -417,9 +421,18 @@ function checkedSettings(settings: Settings): Settings {
 
 const COUNTS = ['connections', 'readTimeoutMs', 'writeTimeoutMs', 'maxAnswerBytes', 'maxEventBytes'] as const;
 
+/**
+ * What the API server itself takes for the name of anything. It decodes a path before it splits it, so escaping alone would
+ * let a name like `x/status` reach something other than an object of that name.
+ */
+function isPathSegment(name: string): boolean {
+  return name !== '' && name !== '.' && name !== '..' && !/[/%]/.test(name);
+}
+
 function withBody(call: Call, body: JsonObject, contentType: string): Call {
   try {
-    return { ...call, body: JSON.stringify(body), contentType };
+    const text = JSON.stringify(body);
+    return { ...call, body: text, bodyBytes: Buffer.byteLength(text), contentType };
   } catch (error) {
     // Nested deeper than the stack goes. The object is a stranger's, so this is his fault and not ours.
     throw requestError(call, 'Invalid', 'the object cannot be written as JSON', { cause: error });

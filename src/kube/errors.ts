@@ -21,9 +21,12 @@ export type KubeErrorCode =
   | 'Conflict'
   /** 410: the resourceVersion or continue token is older than what the server remembers. */
   | 'Gone'
-  /** 413, or an answer over our own cap (then `status` is below 300). */
+  /**
+   * 413; or a write beyond what etcd takes, which the API server reports as a 500 without a reason; or an answer over our
+   * own cap (then `status` is below 300).
+   */
   | 'TooLarge'
-  /** 422: refused by the schema or by a policy; `causes` say which field. */
+  /** 422: refused by the schema (`causes` say which field) or by a policy (`deniedBy`). */
   | 'Invalid'
   /** Any other 4xx: refused as it stands, by the API or by an admission webhook. */
   | 'BadRequest'
@@ -43,6 +46,12 @@ export interface ErrorCause {
   readonly field?: string;
 }
 
+/**
+ * Who said no. `authorization` is RBAC: an admin has to grant something. `admission` is a quota, a policy or a webhook: what
+ * it says about this object it may say differently later.
+ */
+export type Denier = 'authorization' | 'admission';
+
 export interface KubeErrorFacts {
   readonly code: KubeErrorCode;
   /** The request as RBAC spells it: `get`, `list`, `watch`, `create`, `update`, `patch`. */
@@ -56,6 +65,8 @@ export interface KubeErrorFacts {
   /** `reason` of the server's Status object. */
   readonly reason?: string | undefined;
   readonly causes?: readonly ErrorCause[];
+  /** Set for `Forbidden`, and for an `Invalid` that comes from a policy instead of the schema. */
+  readonly deniedBy?: Denier | undefined;
   /** How long the server asks us to stay away, in milliseconds. */
   readonly retryAfterMs?: number | undefined;
   /** One line; holds neither headers nor credentials. */
@@ -75,6 +86,7 @@ export class KubeError extends Error {
   readonly status: number | undefined;
   readonly reason: string | undefined;
   readonly causes: readonly ErrorCause[];
+  readonly deniedBy: Denier | undefined;
   readonly retryAfterMs: number | undefined;
 
   constructor(facts: KubeErrorFacts) {
@@ -87,6 +99,7 @@ export class KubeError extends Error {
     this.status = facts.status;
     this.reason = facts.reason;
     this.causes = facts.causes ?? [];
+    this.deniedBy = facts.deniedBy;
     this.retryAfterMs = facts.retryAfterMs;
   }
 }
@@ -100,8 +113,6 @@ export class KubeError extends Error {
  * - `lostRace`: the world moved on; read it again and decide anew.
  */
 export type ErrorPolicy = 'retry' | 'giveUpThisPass' | 'stopNamespace' | 'needsAdmin' | 'lostRace';
-
-const READS: ReadonlySet<string> = new Set(['get', 'list', 'watch']);
 
 /** The one place that turns an error into what to do. Anything but a KubeError is a fault of ours: given up, not retried. */
 export function policyFor(error: unknown): ErrorPolicy {
@@ -124,14 +135,14 @@ export function policyFor(error: unknown): ErrorPolicy {
     case 'NamespaceTerminating':
       return 'stopNamespace';
     case 'Forbidden':
-      // A read is refused by RBAC only. A write into a namespace also by its quota and by admission, which look the
-      // same on the wire: either way the namespace's next write would be refused as well.
-      return READS.has(error.verb) || error.namespace === undefined ? 'needsAdmin' : 'stopNamespace';
+      // A quota or policy that refused one object would refuse the namespace's next one as well.
+      return error.deniedBy === 'admission' ? 'stopNamespace' : 'needsAdmin';
+    case 'Invalid':
+      return error.deniedBy === 'admission' ? 'stopNamespace' : 'giveUpThisPass';
     case 'Unauthorized':
     case 'KindNotInstalled':
       return 'needsAdmin';
     case 'TooLarge':
-    case 'Invalid':
     case 'BadRequest':
     case 'Aborted':
       return 'giveUpThisPass';

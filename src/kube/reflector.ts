@@ -116,6 +116,8 @@ export class Reflector<R> {
   #state: ReflectorState;
   readonly #synced = Promise.withResolvers<undefined>();
   #hasSynced = false;
+  /** Of the last list. */
+  #resourceVersion = '';
   #running = false;
   #projectionErrors = 0;
   /** Failures in a row, of the phase that they led to. */
@@ -236,6 +238,10 @@ export class Reflector<R> {
       clock: this.#clock,
       random: this.#random,
     });
+    if (wentBack(this.#resourceVersion, resourceVersion)) {
+      this.#log.warn({ before: this.#resourceVersion, resourceVersion }, 'the API server went back in time');
+    }
+    this.#resourceVersion = resourceVersion;
     store.replace(records);
     this.#hasSynced = true;
     this.#synced.resolve(undefined);
@@ -246,7 +252,7 @@ export class Reflector<R> {
   /** Follows the collection until the server ends the watch in good order; resolves with where it got to. */
   async #watch(from: string, signal: AbortSignal): Promise<string> {
     const { client, resource, namespace, labelSelector } = this.#options;
-    const { watchMinSeconds, watchMaxSeconds, watchIdleMs, shortWatchMs } = this.#tuning;
+    const { watchMinSeconds, watchMaxSeconds, watchIdleMs } = this.#tuning;
     const started = this.#clock.monotonic();
     // The watch also ends when the next list is due, so that no second timer has to interrupt it.
     const untilRelist = Math.max(1, Math.ceil((this.#relistAt - started) / 1000));
@@ -275,17 +281,21 @@ export class Reflector<R> {
       events += 1;
       this.#apply(event);
     }
-    const lasted = this.#clock.monotonic() - started;
-    // Otherwise a server that closes each watch at once would be asked as fast as it answers.
-    if (events === 0 && lasted < Math.min(shortWatchMs, timeoutSeconds * 500)) {
-      throw new KubeError({
-        ...this.#facts(),
-        verb: 'watch',
-        code: 'ServerError',
-        message: `watch ${qualifiedName(resource)}: ended after ${Math.round(lasted)} ms without an event`,
-      });
-    }
+    if (events === 0) this.#judgeSilentEnd(this.#clock.monotonic() - started, timeoutSeconds * 1000);
     return resourceVersion;
+  }
+
+  /** Throws unless a watch that ended without any event lasted as long as was asked for. */
+  #judgeSilentEnd(lastedMs: number, askedMs: number): void {
+    const lasted = `ended after ${Math.round(lastedMs)} ms without an event`;
+    // Otherwise a server that closes each watch at once would be asked as fast as it answers.
+    if (lastedMs < Math.min(this.#tuning.shortWatchMs, askedMs / 2)) {
+      const message = `watch ${qualifiedName(this.#options.resource)}: ${lasted}`;
+      throw new KubeError({ ...this.#facts(), verb: 'watch', code: 'ServerError', message });
+    }
+    // A server that stops closes its watches in good order. Nothing has shown that the one behind the next watch has come
+    // as far as we have, and if it has not, that watch will be silent.
+    if (lastedMs < askedMs - EARLY_MS) throw new Doubt(lasted);
   }
 
   #apply(event: WatchEvent): void {
@@ -330,13 +340,14 @@ export class Reflector<R> {
     this.#lastFailureAt = now;
     const attempt = this.#attempt;
     this.#attempt += 1;
-    if (attempt === 0 && isStale(error)) {
-      // Nothing is broken: the position is too old, and a list gives a new one. Only the second in a row has to wait.
+    if (isStale(error)) {
+      // Nothing is broken: the position is no good, and a list gives a new one. Only the second in a row has to wait.
       this.#log.info({ reason: reasonOf(error) }, 'listing anew');
-      return;
+      if (attempt === 0) return;
+    } else {
+      if (!(error instanceof KubeError)) this.#log.error({ err: error }, 'reflector failed');
+      this.#enter(phase, reasonOf(error));
     }
-    if (!(error instanceof KubeError || error instanceof Doubt)) this.#log.error({ err: error }, 'reflector failed');
-    this.#enter(phase, reasonOf(error));
     const delay = retryDelay({
       attempt,
       retryAfterMs: error instanceof KubeError ? error.retryAfterMs : undefined,
@@ -377,6 +388,9 @@ export class Reflector<R> {
     return { resource: qualifiedName(this.#options.resource), namespace: this.#options.namespace };
   }
 }
+
+/** A watch that ends this much before its time ended early. */
+const EARLY_MS = 2_000;
 
 const LOGGED_PROJECTION_ERRORS = 20;
 

@@ -1,4 +1,4 @@
-import { KubeError, type ErrorCause, type KubeErrorCode } from './errors.ts';
+import { KubeError, type Denier, type ErrorCause, type KubeErrorCode } from './errors.ts';
 import { isJsonObject, objectAt, printable, stringAt } from './json.ts';
 import { qualifiedName, type JsonObject, type ObjectRef, type Resource } from './resource.ts';
 
@@ -7,6 +7,8 @@ export interface RequestFacts {
   readonly verb: string;
   readonly resource: Resource;
   readonly ref: ObjectRef;
+  /** Size of what was sent. */
+  readonly bodyBytes?: number | undefined;
 }
 
 /** An answer that is not a success, as it came. */
@@ -32,6 +34,7 @@ export function statusError(request: RequestFacts, answer: ErrorAnswer): KubeErr
     status: answer.status,
     reason,
     causes,
+    deniedBy: denierFor(request, code, details, causes),
     retryAfterMs: retryAfterMs(answer.retryAfter, details),
   });
 }
@@ -40,6 +43,7 @@ interface ErrorExtras {
   readonly status?: number | undefined;
   readonly reason?: string | undefined;
   readonly causes?: readonly ErrorCause[];
+  readonly deniedBy?: Denier | undefined;
   readonly retryAfterMs?: number | undefined;
   readonly cause?: unknown;
 }
@@ -136,6 +140,7 @@ function codeFor(
     case 429:
       return 'Throttled';
     default:
+      if (isBeyondEtcd(request, http, status, reason)) return 'TooLarge';
       if (http >= 500) return 'ServerError';
       return http >= 400 ? 'BadRequest' : 'Malformed';
   }
@@ -152,6 +157,43 @@ function notFoundCode(request: RequestFacts, status: JsonObject | undefined, det
     return 'KindNotInstalled';
   const own = request.resource.group === '' && request.resource.plural === 'namespaces';
   return kind === 'namespaces' && !own ? 'NamespaceNotFound' : 'NotFound';
+}
+
+/** Just under etcd's default request limit of 1.5 MiB, since the server adds fields of its own. */
+const ETCD_LIMIT_BYTES = 1.4 * 1024 * 1024;
+
+/**
+ * The API server takes bodies of up to 3 MiB and etcd, by default, requests of 1.5; in between comes a 500 whose Status has
+ * no reason (seen on 1.37). Sent again it would fail for ever, so the size decides.
+ */
+function isBeyondEtcd(
+  request: RequestFacts,
+  http: number,
+  status: JsonObject | undefined,
+  reason: string | undefined,
+): boolean {
+  return http === 500 && status !== undefined && reason === undefined && (request.bodyBytes ?? 0) > ETCD_LIMIT_BYTES;
+}
+
+/**
+ * Tells RBAC from quotas and policies by the shape of the Status (seen on 1.37). RBAC answers before the body is read: on a
+ * create it knows the kind but no name. Policies list causes that name neither field nor reason. A webhook's Status names
+ * nothing.
+ */
+function denierFor(
+  request: RequestFacts,
+  code: KubeErrorCode,
+  details: JsonObject,
+  causes: readonly ErrorCause[],
+): Denier | undefined {
+  const ofPolicy =
+    causes.length > 0 && causes.every((cause) => cause.field === undefined && cause.reason === undefined);
+  if (code === 'Invalid') return ofPolicy ? 'admission' : undefined;
+  if (code !== 'Forbidden') return undefined;
+  if (request.verb === 'get' || request.verb === 'list' || request.verb === 'watch') return 'authorization';
+  const named = stringAt(details, 'name') !== undefined;
+  if (ofPolicy || stringAt(details, 'kind') === undefined || (request.verb === 'create' && named)) return 'admission';
+  return 'authorization';
 }
 
 /** From the header (seconds, or a date) or the Status; the longer one where both are given. */

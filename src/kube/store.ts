@@ -102,8 +102,16 @@ export class Store<R> {
         listener(key, before, after);
       } catch (error) {
         this.#listenerErrors += 1;
-        this.#onListenerError?.(error, key);
+        this.#report(error, key);
       }
+    }
+  }
+
+  #report(error: unknown, key: string): void {
+    try {
+      this.#onListenerError?.(error, key);
+    } catch {
+      // The count still tells; the listeners that wait for their turn matter more than a report.
     }
   }
 }
