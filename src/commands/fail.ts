@@ -1,7 +1,7 @@
 import { ConfigurationError } from '../kube/configuration-error.ts';
 import { KubeError } from '../kube/errors.ts';
 import { printable } from '../oadp/printable.ts';
-import { isBug } from '../observability/log.ts';
+import { codeOf, isBug } from '../observability/log.ts';
 import { SettingsError } from '../settings/settings-error.ts';
 import { exitCodes, type ExitCode } from './exit-codes.ts';
 
@@ -10,7 +10,7 @@ export interface FailureDescription {
   /** What, where and what to do, one line a problem; printable, without secrets. */
   readonly lines: readonly string[];
   readonly exitCode: ExitCode;
-  /** A KubeErrorCode, `Configuration` or `InternalError`. */
+  /** A KubeErrorCode, `Configuration`, the system's own code (`ENOSPC`), or `InternalError`. */
   readonly code: string;
   /** Only for a fault of ours: where it happened. Not for the ordinary output. */
   readonly stack?: string;
@@ -88,7 +88,9 @@ export function describeFailure(error: unknown, scene: FailureScene = {}): Failu
     };
   }
   const message = error instanceof Error ? error.message : String(error);
-  if (!isBug(error)) return { lines: [line(message)], exitCode: exitCodes.failed, code: 'InternalError' };
+  if (error instanceof Error && !isBug(error)) {
+    return { lines: [line(message)], exitCode: exitCodes.failed, code: codeOf(error) ?? error.name };
+  }
   return {
     lines: [line(`internal error: ${message}; a fault of nab-sync, --log-level debug shows where`)],
     exitCode: exitCodes.failed,

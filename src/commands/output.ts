@@ -20,8 +20,9 @@ export async function render(format: OutputFormat, data: unknown, toTable: () =>
       return `${JSON.stringify(data, undefined, 2)}\n`;
     case 'yaml': {
       const { stringify } = await import('yaml');
-      // Aliases (&a1, *a1) are good YAML that few programs expect from a tool like this; nor are folded lines.
-      return stringify(data, { aliasDuplicateObjects: false, lineWidth: 0 });
+      // Aliases (&a1, *a1) and folded lines are good YAML that few programs expect; and most read YAML 1.1, where a
+      // namespace called `no` has to be quoted to stay a text.
+      return stringify(data, { aliasDuplicateObjects: false, lineWidth: 0, compat: 'yaml-1.1' });
     }
   }
 }

@@ -16,7 +16,7 @@ export interface LogOptions {
 const stderr = 2;
 
 /** The system's own word for an error (`ECONNREFUSED`, `ERR_INVALID_URL`), if it has one. */
-function codeOf(error: Error): string | undefined {
+export function codeOf(error: Error): string | undefined {
   return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { LabelSelectorError, parseLabelSelector, type LabelSelector } from '../kube/label-selector.ts';
 import { isDnsLabel, isDnsSubdomain } from '../oadp/names.ts';
 import { quoted } from '../oadp/printable.ts';
