@@ -99,7 +99,7 @@ export function releasedLease(lease: JsonObject, now: number): JsonObject {
 }
 
 /** Milliseconds since the epoch as a V1MicroTime: the API server wants six digits of fraction and answers 400 to the three of a Date (field case C17). */
-export function microTime(time: number): string {
+function microTime(time: number): string {
   return new Date(time).toISOString().replace(/Z$/, '000Z');
 }
 

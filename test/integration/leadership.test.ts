@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
@@ -30,7 +31,7 @@ class Candidate {
   readonly #gone: Promise<unknown>;
 
   constructor(kubeconfig: string, identity: string) {
-    const script = path.join(import.meta.dirname, '../support/elector-process.ts');
+    const script = fileURLToPath(new URL('../support/elector-process.ts', import.meta.url));
     this.#process = spawn(process.execPath, [script, kubeconfig, identity, JSON.stringify(times)], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });

@@ -308,6 +308,19 @@ describe('the same fact', () => {
     });
   });
 
+  it('told again after thousands of others still raises the count', async () => {
+    const { clock, api, recorder } = setUp({ burst: 10_000 });
+    recorder.record(fact);
+    for (let number = 0; number < 4_096; number += 1) recorder.record(about(`nab-${number}`));
+    await clock.advance(0);
+    recorder.record(fact);
+    await clock.advance(0);
+    expect(api.events.size).toBe(4_097);
+    // Its count was forgotten here, so the server was asked.
+    expect(api.requests.slice(-3).map(({ verb }) => verb)).toEqual(['create', 'patch', 'patch']);
+    expect([...api.events.values()][0]).toMatchObject({ count: 2 });
+  });
+
   it('told again after the event has expired makes it anew', async () => {
     const { clock, api, recorder } = setUp();
     recorder.record(fact);
