@@ -1,0 +1,63 @@
+# The project's tasks. Each installs what it needs; only Node, npm and, for the control plane, Go must be on the machine.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+# `make -C` would otherwise print after the directory that `make control-plane` promises as its last line.
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+
+# Node 24 and the tools come from node_modules, whatever Node the machine has.
+export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
+# Only these steps go beyond what is on the machine; a copy of the lock file inside node_modules says what is installed.
+INSTALLED := node_modules/.installed-lock.json
+
+.PHONY: help
+help: ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r target text; do \
+	  printf '  make %-14s %s\n' "$$target" "$$text"; done
+
+.PHONY: install
+install: $(INSTALLED) ## Install the npm packages of package-lock.json, if they are not
+
+$(INSTALLED): package-lock.json
+	@if ! cmp -s $< $@; then npm ci; cp $< $@; fi
+	@touch $@
+
+.PHONY: build
+build: $(INSTALLED) ## Bundle nab-sync into one file, dist/nab-sync.mjs, that runs without node_modules
+	@npm run --silent build
+
+.PHONY: lint
+lint: $(INSTALLED) ## Check types, lint rules, formatting, import directions and unused code
+	tsc --noEmit
+	eslint
+	prettier --check --log-level warn .
+	depcruise src test --config .dependency-cruiser.cjs --output-type err
+	knip
+
+.PHONY: test
+test: lint ## Run everything that CI runs: lint, then all tests on an embedded API server
+	vitest run
+
+.PHONY: test-unit
+test-unit: $(INSTALLED) ## Run the tests that need no API server
+	vitest run --project unit
+
+.PHONY: demo
+demo: build ## Show the main job on an embedded API server, checking each step, in under a minute
+	@exec node test/demo/demo.ts
+
+.PHONY: cluster
+cluster: $(INSTALLED) ## Run an API server with the CRDs until Ctrl-C; DIR= (default .cluster) gets the kubeconfig, PORT= sets the port
+	@DIR='$(DIR)' PORT='$(PORT)' exec node test/support/control-plane/cluster.ts
+
+.PHONY: control-plane
+control-plane: $(INSTALLED) ## Build kube-apiserver, etcd and kubectl if needed, and print the directory that holds them
+	@exec node test/support/control-plane/build.ts
+
+.PHONY: image
+image: build ## Build the container image nab-sync:latest with podman or docker; IMAGE= gives it another name
+	@for engine in podman docker; do \
+	  if "$$engine" info >/dev/null 2>&1; then exec "$$engine" build --tag '$(or $(IMAGE),nab-sync:latest)' --file manifests/image/Containerfile dist; fi; \
+	done; \
+	echo 'make image: neither podman nor docker runs here; start one of them, or build manifests/image/Containerfile with dist/ as its context elsewhere' >&2; exit 1

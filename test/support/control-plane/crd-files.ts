@@ -1,0 +1,57 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { basename, join, resolve } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import { z } from 'zod';
+import type { JsonObject } from '../../../src/kube/resource.ts';
+import { go } from './go-tool.ts';
+import { SetupError } from './setup-error.ts';
+
+/**
+ * The real CRDs, as their projects publish them, read out of the Go module cache: a copy in this project would go stale.
+ * `files` says which of a module's CRDs are its own (the operator also carries older copies of Velero's).
+ */
+const sources = [
+  { module: 'github.com/vmware-tanzu/velero@v1.18.3', directory: 'config/crd/v1/bases', files: /^velero\.io_/ },
+  {
+    module: 'github.com/openshift/oadp-operator@v1.0.2-0.20250425163444-a21288a0f20b',
+    directory: 'config/crd/bases',
+    files: /^oadp\.openshift\.io_/,
+  },
+] as const;
+
+/**
+ * The CustomResourceDefinitions of Velero and OADP, as the API server takes them. They come from the directory that
+ * NAB_SYNC_CRD_DIR names, if set (for machines without Go), else from the Go module cache or proxy. Throws `SetupError`.
+ */
+export async function loadCrds(): Promise<JsonObject[]> {
+  const directory = process.env['NAB_SYNC_CRD_DIR'];
+  if (directory !== undefined && directory !== '') return await readCrds(resolve(directory), /\.ya?ml$/);
+  const found = await Promise.all(
+    (await moduleDirectories()).map(({ source, root }) => readCrds(join(root, source.directory), source.files)),
+  );
+  return found.flat();
+}
+
+const downloadedModule = z.object({ Path: z.string(), Dir: z.string() });
+
+async function moduleDirectories(): Promise<{ source: (typeof sources)[number]; root: string }[]> {
+  return await Promise.all(
+    sources.map(async (source) => {
+      const answer = await go(['mod', 'download', '-json', source.module]);
+      return { source, root: downloadedModule.parse(JSON.parse(answer)).Dir };
+    }),
+  );
+}
+
+const crd = z.looseObject({ kind: z.literal('CustomResourceDefinition') });
+
+async function readCrds(directory: string, files: RegExp): Promise<JsonObject[]> {
+  const names = (await readdir(directory)).filter((name) => files.test(basename(name))).sort();
+  const texts = await Promise.all(names.map((name) => readFile(join(directory, name), 'utf8')));
+  const crds = texts
+    .flatMap((text) => parseAllDocuments(text))
+    .map((document) => crd.safeParse(document.toJS()))
+    .flatMap((result) => (result.success ? [result.data] : []));
+  if (crds.length === 0) throw new SetupError(`no CustomResourceDefinition found in ${directory}`);
+  return crds;
+}
