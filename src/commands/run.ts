@@ -4,6 +4,7 @@ import { qualifiedName } from '../kube/resource.ts';
 import * as kinds from '../oadp/kinds.ts';
 import { healthPage, startServer, type Pages, type RunningServer } from '../observability/http-server.ts';
 import { createPrometheusMetrics, type PrometheusMetrics } from '../observability/prometheus.ts';
+import { formatDuration } from '../settings/duration.ts';
 import { exitCodes } from './exit-codes.ts';
 import type { CommandResult } from './result.ts';
 import { version } from './version.ts';
@@ -43,13 +44,13 @@ async function startServers(context: CommandContext, prometheus: PrometheusMetri
 }
 
 /** Rejects when `work` is still at it so long after the signal. */
-async function withinGrace(work: Promise<void>, signal: AbortSignal): Promise<void> {
+async function withinGrace(work: Promise<void>, signal: AbortSignal, graceMs: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const overdue = new Promise<never>((_, reject) => {
     const startTimer = () => {
       timer = setTimeout(() => {
-        reject(new Error(`the controller did not stop within ${stopGraceMs / 1_000} seconds`));
-      }, stopGraceMs);
+        reject(new Error(`the controller did not stop within ${formatDuration(graceMs)}`));
+      }, graceMs);
     };
     if (signal.aborted) startTimer();
     else signal.addEventListener('abort', startTimer, { once: true });
@@ -65,12 +66,13 @@ async function withinGrace(work: Promise<void>, signal: AbortSignal): Promise<vo
 export async function run(
   context: CommandContext,
   runController: (context: CommandContext) => Promise<void>,
+  graceMs = stopGraceMs,
 ): Promise<CommandResult> {
   const prometheus = createPrometheusMetrics({ version, watched: Object.values(kinds).map(qualifiedName) });
   context.health.ready.set('synced', () => 'the controller has not started');
   const servers = await startServers(context, prometheus);
   try {
-    await withinGrace(runController({ ...context, metrics: prometheus.metrics }), context.signal);
+    await withinGrace(runController({ ...context, metrics: prometheus.metrics }), context.signal, graceMs);
   } finally {
     await Promise.all(servers.map((server) => server.close()));
   }
