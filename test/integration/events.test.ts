@@ -73,7 +73,7 @@ async function events(query = ''): Promise<JsonObject[]> {
   return Array.isArray(items) ? items.filter(isJsonObject) : [];
 }
 
-describe('events on a real API server', () => {
+describe('events on a real API server', { timeout: 30_000 }, () => {
   it('the same fact told twice, by two processes, is one event with count 2 (field case D13)', async () => {
     const first = recorder();
     const second = recorder('pod-2_uuid');

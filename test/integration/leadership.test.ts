@@ -128,7 +128,7 @@ function elector(options: { client?: KubeClient; namespace?: string } = {}): Lea
   });
 }
 
-describe('the Lease on a real API server', () => {
+describe('the Lease on a real API server', { timeout: 30_000 }, () => {
   it('is written in a form that the API server takes, and given back (field case C17)', async () => {
     const states: JsonObject[] = [];
     const end = await elector().run({
