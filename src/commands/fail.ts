@@ -80,7 +80,8 @@ export function describeFailure(error: unknown, scene: FailureScene = {}): Failu
     return { lines: [line(error.message)], exitCode: exitCodes.usage, code: 'Configuration' };
   }
   if (error instanceof KubeError) {
-    const place = scene.server === undefined ? '' : ` (${scene.server})`;
+    // The client names the address itself where that is what does not answer.
+    const place = scene.server === undefined || error.code === 'Unreachable' ? '' : ` (${scene.server})`;
     return {
       lines: [line(`${error.message}${place}; ${advice(error, scene)}`)],
       exitCode: exitCodes.failed,

@@ -39,7 +39,7 @@ describe('an error of the cluster is one line that says what, where and what to 
     ],
     [
       kubeError('Unreachable'),
-      'list backups.velero.io: it failed (https://10.0.0.1:6443); check that the server runs and that --kubeconfig and --context name the right one',
+      'list backups.velero.io: it failed; check that the server runs and that --kubeconfig and --context name the right one',
     ],
     [
       kubeError('Timeout'),
