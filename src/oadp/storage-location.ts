@@ -29,11 +29,26 @@ export interface StorageLocationRecord {
   readonly owner: OwnerRef | 'admin' | 'unclear';
 }
 
+const managedBy = 'app.kubernetes.io/managed-by';
+
+/**
+ * Whether anything on a location says that the NAC made it for a tenant, were it a mark that has lost its value. The
+ * label `openshift.io/oadp` says nothing, since the admin's locations have it too.
+ */
+function bearsMarks(location: JsonObject): boolean {
+  return (
+    textAt(location, 'metadata', 'labels', managedBy) === nacLabels[managedBy] ||
+    valueAt(location, 'metadata', 'labels', nabslOriginNacuuidLabel) !== undefined ||
+    valueAt(location, 'metadata', 'annotations', nabslOriginNamespaceAnnotation) !== undefined ||
+    valueAt(location, 'metadata', 'annotations', nabslOriginNameAnnotation) !== undefined
+  );
+}
+
 function ownerOf(location: JsonObject): StorageLocationRecord['owner'] {
+  if (!bearsMarks(location)) return 'admin';
   const nacuuid = nameAt(location, 'metadata', 'labels', nabslOriginNacuuidLabel);
   const namespace = nameAt(location, 'metadata', 'annotations', nabslOriginNamespaceAnnotation);
   const name = nameAt(location, 'metadata', 'annotations', nabslOriginNameAnnotation);
-  if (nacuuid === undefined && namespace === undefined && name === undefined) return 'admin';
   const labelled = Object.entries(nacLabels).every(
     ([key, value]) => textAt(location, 'metadata', 'labels', key) === value,
   );
