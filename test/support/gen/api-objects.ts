@@ -68,7 +68,12 @@ export function veleroBackup(shape: VeleroBackupShape = {}): JsonObject {
     ),
     spec: over({ includedNamespaces: [namespace], storageLocation: 'default', ttl: '720h0m0s' }, shape.spec),
     status: over(
-      { phase: 'Completed', startTimestamp: at(-day - minute), completionTimestamp: at(-day), expiration: at(29 * day) },
+      {
+        phase: 'Completed',
+        startTimestamp: at(-day - minute),
+        completionTimestamp: at(-day),
+        expiration: at(29 * day),
+      },
       shape.status,
     ),
   };
