@@ -1,4 +1,4 @@
-import { KubeConfig } from '@kubernetes/client-node';
+import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
 import type { RequestOptions as HttpsOptions } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent } from 'undici';

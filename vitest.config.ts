@@ -1,0 +1,39 @@
+import { availableParallelism } from 'node:os';
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    // Tests start processes and send them signals, which belongs into processes and not into threads of one.
+    pool: 'forks',
+    // `.only` is for the desk: in CI it would let the other tests pass unseen.
+    allowOnly: process.env['CI'] === undefined,
+    reporters: ['default', './test/support/vitest/summary-reporter.ts'],
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'unit',
+          include: ['test/unit/**/*.test.ts'],
+          testTimeout: 20_000,
+          maxWorkers: availableParallelism(),
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'integration',
+          include: ['test/integration/**/*.test.ts', 'test/e2e/**/*.test.ts'],
+          globalSetup: './test/support/vitest/global-setup.ts',
+          // On two cores a test shares the machine with the API server, etcd, a controller and other test files.
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          // These wait for the server and for intervals more than they compute.
+          maxWorkers: availableParallelism() + 1,
+          // After the unit tests: those fail in seconds, and none of them is slowed down by servers.
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
+  },
+});
