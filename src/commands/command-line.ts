@@ -12,8 +12,6 @@ export type Invocation = {
   | { readonly command: 'explain'; readonly target: string; readonly output: OutputFormat }
 );
 
-export type CommandName = Invocation['command'];
-
 export type ParseResult =
   | { readonly kind: 'invocation'; readonly invocation: Invocation }
   /** `--help` or `--version` was asked for. */

@@ -1,6 +1,6 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 import type { ReflectorPhase } from '../kube/reflector.ts';
-import { failureReasons, type Action, type DecisionReason } from '../sync/reasons.ts';
+import { actionOf, failureReasons, type Action, type DecisionReason } from '../sync/reasons.ts';
 import { passOutcomes, type Metrics } from './metrics.ts';
 
 export interface PrometheusOptions {
@@ -18,32 +18,7 @@ export interface PrometheusMetrics {
   render(): Promise<string>;
 }
 
-/** Every decision that there is: a reason belongs to one action. A series that is missing until it first happens hides its first increase. */
-const decisions: Readonly<Record<DecisionReason, Action>> = {
-  InvalidOrigin: 'skip',
-  IdentityMismatch: 'skip',
-  ProtectedNamespace: 'skip',
-  UnknownStorageLocation: 'skip',
-  UnwatchedStorageLocation: 'skip',
-  StorageLocationOwnerGone: 'skip',
-  StorageLocationOwnerMismatch: 'skip',
-  ForeignContent: 'skip',
-  BeingDeleted: 'skip',
-  NotFinished: 'skip',
-  Expired: 'skip',
-  NamespaceMissing: 'skip',
-  NamespaceTerminating: 'skip',
-  NamespaceNotSelected: 'skip',
-  Present: 'none',
-  StatusMissing: 'repair',
-  StatusStale: 'repair',
-  LocationSyncing: 'wait',
-  Superseded: 'skip',
-  NameTaken: 'conflict',
-  Missing: 'create',
-};
-
-/** Likewise every phase, held complete by its type. */
+/** Every phase, held complete by its type. */
 const reflectorPhases = Object.keys({
   syncing: true,
   live: true,
@@ -114,7 +89,8 @@ export function createPrometheusMetrics({ version, watched }: PrometheusOptions)
     1,
   );
 
-  for (const [reason, action] of Object.entries(decisions)) {
+  // A series that is missing until something first happens hides its first increase.
+  for (const [reason, action] of Object.entries(actionOf)) {
     decided.inc({ action, reason }, 0);
     backups.set({ action, reason }, 0);
   }

@@ -37,9 +37,6 @@ export interface EffectiveSyncPeriod {
   readonly source: Source;
 }
 
-/** OADP's own default where the DPA does not say. */
-export const defaultCollectionPeriodMs = 86_400_000;
-
 /** A DataProtectionApplication from the API, read defensively; undefined for an object without a name. */
 export function toDpaRecord(object: JsonObject): DpaRecord | undefined {
   const name = nameAt(object, 'metadata', 'name');

@@ -17,10 +17,10 @@ export interface Setting<T> {
   readonly source: Source;
 }
 
-export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
+const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-export const logFormats = ['json', 'pretty'] as const;
+const logFormats = ['json', 'pretty'] as const;
 export type LogFormat = (typeof logFormats)[number];
 
 /** Everything that flags and environment settle, checked once at start. What the DPA adds: see dpa.ts. */
@@ -47,7 +47,7 @@ export interface Settings {
 }
 
 /** Namespaces of the platform, which no tenant owns. */
-export const defaultProtectedNamespaces: readonly string[] = ['kube-*', 'openshift-*', 'openshift'];
+const defaultProtectedNamespaces: readonly string[] = ['kube-*', 'openshift-*', 'openshift'];
 
 /** Where Kubernetes looks for a container's last words unless the pod says otherwise. */
 export const defaultTerminationLog = '/dev/termination-log';
