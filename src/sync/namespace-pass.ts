@@ -18,6 +18,7 @@ import type { Decision, Reason } from './reasons.ts';
 import type { Outcome } from './report.ts';
 import { isOverdue, type RequestSlots } from './request-slots.ts';
 import type { RetainedBackups } from './retained-backups.ts';
+import { settlesAt } from './rules.ts';
 import type { SyncPolicy } from './world.ts';
 
 /**
@@ -77,6 +78,8 @@ export interface ItemResult {
   readonly nabUid?: string | undefined;
   /** Only with `failed`. */
   readonly failure?: WriteFailure;
+  /** Only with `waiting`: when to look again, in milliseconds since the epoch. */
+  readonly until?: number | undefined;
 }
 
 /** A NAB that was created and waits for its status. */
@@ -108,12 +111,8 @@ const doubtsAllowed = 5;
 /** Most statuses of one namespace that wait before they go ahead of creates. */
 const pendingStatusBound = 1000;
 
-const outcomeOfAction = {
-  none: 'present',
-  skip: 'skipped',
-  wait: 'waiting',
-  conflict: 'conflict',
-} as const satisfies Partial<Record<Decision['action'], Outcome>>;
+/** When a decision changed under way, the next look comes soon. */
+const soonMs = 1000;
 
 function sameClaim(a: BackupRecord, b: BackupRecord): boolean {
   return (
@@ -277,7 +276,7 @@ export class NamespacePass {
     });
     this.#set(item, {
       outcome: 'created',
-      ...item.decision,
+      reason: item.decision.reason,
       message: 'Its NonAdminBackup was re-created.',
       nabUid: record.uid,
     });
@@ -332,7 +331,7 @@ export class NamespacePass {
       await this.#writeStatus(origin, written(nab), status);
       this.#set(item, {
         outcome: 'repaired',
-        ...decision,
+        reason: decision.reason,
         message: 'The status of its NonAdminBackup was completed.',
         nabUid: uid,
       });
@@ -401,7 +400,7 @@ export class NamespacePass {
     const failure = toWriteFailure(error, hasCode(error, 'Forbidden') && (await this.#rbacAllows(error)));
     this.#doubts = failure.rest === 'doubt' ? this.#doubts + 1 : this.#doubts;
     if (failure.rest === 'stop' || this.#doubts >= doubtsAllowed) this.#stopped ??= failure;
-    this.#set(item, { outcome: 'failed', ...failure, failure });
+    this.#setFailed(item, failure);
   }
 
   /** Only the create of a NAB can be refused by admission; for other verbs a 403 is RBAC's. */
@@ -434,7 +433,7 @@ export class NamespacePass {
       rest: 'stop',
       retryAfterMs: this.#stopped?.retryAfterMs,
     };
-    this.#set(item, { outcome: 'failed', ...failure, failure });
+    this.#setFailed(item, failure);
   }
 
   #skip(item: Decided, reason: Decision['reason'], message: string): void {
@@ -442,25 +441,42 @@ export class NamespacePass {
   }
 
   #settle(item: Decided, decision: Decision): void {
+    const { state, policy, now } = this.#context;
     const { action, reason, message } = decision;
-    // A create or repair that is decided anew in the middle of another is left to the next pass.
-    const outcome = action === 'create' || action === 'repair' ? 'waiting' : outcomeOfAction[action];
-    const { claim } = item.backup;
-    const nab =
-      outcome === 'conflict' ? this.#context.state.nonAdminBackup(claim.namespace ?? '', claim.name ?? '') : undefined;
-    this.#set(item, { outcome, reason, message, nabUid: nab?.uid });
+    switch (action) {
+      case 'none':
+        this.#set(item, { outcome: 'present', reason, message });
+        return;
+      case 'skip':
+        this.#set(item, { outcome: 'skipped', reason, message });
+        return;
+      case 'wait':
+        this.#set(item, {
+          outcome: 'waiting',
+          reason,
+          message,
+          until: settlesAt(item.backup, worldAt(policy, state, now())) ?? now(),
+        });
+        return;
+      case 'conflict': {
+        const { namespace = '', name = '' } = item.backup.claim;
+        this.#set(item, { outcome: 'conflict', reason, message, nabUid: state.nonAdminBackup(namespace, name)?.uid });
+        return;
+      }
+      case 'create':
+      case 'repair':
+        // It was decided anew in the middle of the other one: left to the next pass, which comes soon.
+        this.#set(item, { outcome: 'waiting', reason, message, until: now() + soonMs });
+        return;
+    }
+  }
+
+  #setFailed(item: Decided, failure: WriteFailure): void {
+    this.#set(item, { outcome: 'failed', reason: failure.reason, message: failure.message, failure });
   }
 
   #set(item: Decided, result: Omit<ItemResult, 'backup'>): void {
-    const { outcome, reason, message, nabUid, failure } = result;
-    this.#results.set(item.backup.name, {
-      backup: item.backup,
-      outcome,
-      reason,
-      message,
-      nabUid,
-      ...(failure === undefined ? {} : { failure }),
-    });
+    this.#results.set(item.backup.name, { backup: item.backup, ...result });
   }
 }
 

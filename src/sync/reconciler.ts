@@ -1,13 +1,16 @@
 import countBy from 'lodash/countBy.js';
 import type { Logger } from 'pino';
+import type { BackupRecord } from '../oadp/backup.ts';
+import type { NamespaceRecord } from '../oadp/namespace.ts';
+import { rfc3339Seconds } from '../oadp/read.ts';
 import { decide, worldAt } from './decide.ts';
 import { NamespacePass, type Decided, type ItemResult, type PassContext } from './namespace-pass.ts';
 import type { WriteFailure } from './failure.ts';
 import { tellNews, type EventSink } from './notices.ts';
-import type { Reason } from './reasons.ts';
+import type { Decision, Reason } from './reasons.ts';
+import { writableAt, writtenAgain, type Recurrence } from './recurrence.ts';
 import type { Outcome } from './report.ts';
 import { priorities } from './request-slots.ts';
-import { settlesAt } from './rules.ts';
 
 export interface ReconcilerContext extends PassContext {
   readonly events: EventSink;
@@ -53,15 +56,19 @@ interface Memory {
   /** By Backup: what was told of it last. */
   readonly told: ReadonlyMap<string, Fact>;
   readonly permanent: ReadonlyMap<string, PermanentFailure>;
+  readonly recurrences: ReadonlyMap<string, Recurrence>;
 }
 
-const nothing: Memory = { denied: false, failedLast: new Set(), told: new Map(), permanent: new Map() };
+const nothing: Memory = {
+  denied: false,
+  failedLast: new Set(),
+  told: new Map(),
+  permanent: new Map(),
+  recurrences: new Map(),
+};
 
 /** Most backups of a pass that get a log line of their own. */
 const singleLines = 20;
-
-/** When a decision changed under way, the next look comes soon. */
-const soonMs = 1000;
 
 /**
  * Brings one namespace to the state that its backups call for: looks at the caches, decides, carries out, reports.
@@ -79,22 +86,15 @@ export class Reconciler {
   async reconcile(namespace: string, options: ReconcileOptions): Promise<NamespaceReport> {
     const { state, policy, now } = this.#context;
     const memory = this.#memories.get(namespace) ?? nothing;
-    const namespaceVersion = state.namespace(namespace)?.resourceVersion;
+    const record = state.namespace(namespace);
     const world = worldAt(policy, state, now());
     const work: Decided[] = [];
     const spared: ItemResult[] = [];
-    let settles = Number.POSITIVE_INFINITY;
     for (const backup of state.backupsOf(namespace)) {
       const decision = decide(backup, world);
-      const known = memory.permanent.get(backup.name);
-      const unchanged = known?.backupVersion === versionOf(backup) && known.namespaceVersion === namespaceVersion;
-      if (decision.action === 'create' && unchanged) {
-        const { reason, failure } = known;
-        spared.push({ backup, outcome: 'failed', reason, message: failure.message, failure });
-      } else {
-        work.push({ backup, decision });
-      }
-      if (decision.action === 'wait') settles = Math.min(settles, settlesAt(backup, world) ?? settles);
+      const reprieve = sparedFor(backup, decision, memory, record, world.now);
+      if (reprieve === undefined) work.push({ backup, decision });
+      else spared.push(reprieve);
     }
     const pass = new NamespacePass(namespace, this.#context, {
       priority: options.live ? priorities.liveCreate : priorities.create,
@@ -104,8 +104,8 @@ export class Reconciler {
     });
     const items = [...(await pass.run(work)), ...spared];
     this.#tell(namespace, memory, items);
-    this.#remember(namespace, namespaceVersion, items);
-    return { namespace, items, retry: retryOf(items), againInMs: againInMs(items, settles, now()) };
+    this.#remember(namespace, record, memory, items);
+    return { namespace, items, retry: retryOf(items), againInMs: againInMs(items, now()) };
   }
 
   /** The latest result of every backup that was reconciled, counted. */
@@ -117,22 +117,36 @@ export class Reconciler {
     return counts;
   }
 
-  #remember(namespace: string, namespaceVersion: string | undefined, items: readonly ItemResult[]): void {
+  #remember(
+    namespace: string,
+    record: NamespaceRecord | undefined,
+    memory: Memory,
+    items: readonly ItemResult[],
+  ): void {
     if (items.length === 0) {
       this.#memories.delete(namespace);
       return;
     }
+    const now = this.#context.now();
     const failed = items.filter(({ outcome }) => outcome === 'failed');
-    const permanent = failed.flatMap(({ backup, reason, failure }) =>
-      failure?.permanent === true
-        ? [[backup.name, { backupVersion: versionOf(backup), namespaceVersion, reason, failure }] as const]
-        : [],
-    );
+    const permanent = new Map<string, PermanentFailure>();
+    const recurrences = new Map<string, Recurrence>();
+    for (const item of items) {
+      const { backup, reason, failure } = item;
+      if (failure?.permanent === true) {
+        const backupVersion = versionOf(backup);
+        permanent.set(backup.name, { backupVersion, namespaceVersion: record?.resourceVersion, reason, failure });
+      }
+      const before = memory.recurrences.get(backup.name);
+      const recurrence = isWritten(item) ? writtenAgain(before, record?.uid, now) : before;
+      if (recurrence !== undefined) recurrences.set(backup.name, recurrence);
+    }
     this.#memories.set(namespace, {
       denied: failed.some(({ reason }) => reason === 'QuotaDenied' || reason === 'AdmissionDenied'),
       failedLast: new Set(failed.map(({ backup }) => backup.name)),
       told: new Map(items.map((item) => [item.backup.name, factOf(item)])),
-      permanent: new Map(permanent),
+      permanent,
+      recurrences,
     });
   }
 
@@ -145,13 +159,44 @@ export class Reconciler {
     const loud = news.filter(({ outcome }) => outcome !== 'present' && outcome !== 'skipped');
     for (const { backup, outcome, reason, message } of loud.slice(0, singleLines)) {
       const facts = { namespace, name: backup.claim.name, backup: backup.name, outcome, reason, detail: message };
-      if (outcome === 'failed' || outcome === 'conflict') log.warn(facts, 'NonAdminBackup not re-created');
-      else log.info(facts, outcome === 'waiting' ? 'NonAdminBackup waits' : 'NonAdminBackup re-created');
+      log[loudness[outcome].level](facts, loudness[outcome].message);
     }
     const level = news.every(({ outcome }) => outcome === 'present') ? 'debug' : 'info';
     const changed = countBy(news, 'reason');
     log[level]({ namespace, backups: items.length, changed }, 'namespace reconciled');
   }
+}
+
+/** How a result is told in the log, where it is. */
+const loudness = {
+  created: { level: 'info', message: 'NonAdminBackup re-created' },
+  repaired: { level: 'info', message: 'NonAdminBackup repaired' },
+  present: { level: 'debug', message: 'NonAdminBackup present' },
+  skipped: { level: 'info', message: 'backup skipped' },
+  waiting: { level: 'info', message: 'NonAdminBackup waits' },
+  conflict: { level: 'warn', message: 'NonAdminBackup not re-created' },
+  failed: { level: 'warn', message: 'NonAdminBackup not re-created' },
+} as const satisfies Record<Outcome, { level: 'debug' | 'info' | 'warn'; message: string }>;
+
+/** The result of a backup that is not tried now, for what happened before; undefined for one that is. */
+function sparedFor(
+  backup: BackupRecord,
+  { action, reason }: Decision,
+  memory: Memory,
+  record: NamespaceRecord | undefined,
+  now: number,
+): ItemResult | undefined {
+  if (action !== 'create' && action !== 'repair') return undefined;
+  const known = memory.permanent.get(backup.name);
+  if (known?.backupVersion === versionOf(backup) && known.namespaceVersion === record?.resourceVersion) {
+    const { failure } = known;
+    return { backup, outcome: 'failed', reason: known.reason, message: failure.message, failure };
+  }
+  const recurrence = memory.recurrences.get(backup.name);
+  const until = writableAt(recurrence, record?.uid, now);
+  if (until === undefined) return undefined;
+  const message = `Its NonAdminBackup was written ${String(recurrence?.count)} times in a row, and somebody keeps removing or changing it; tried again at ${rfc3339Seconds(until)}.`;
+  return { backup, outcome: 'waiting', reason, message, until };
 }
 
 function versionOf({ uid, resourceVersion }: { uid: string; resourceVersion: string }): string {
@@ -180,8 +225,11 @@ function retryOf(items: readonly ItemResult[]): NamespaceReport['retry'] {
   return { retryAfterMs: asked.length === 0 ? undefined : Math.max(...asked.slice(0, 100)) };
 }
 
-function againInMs(items: readonly ItemResult[], settles: number, now: number): number | undefined {
-  const changedUnderWay = items.some(({ outcome, reason }) => outcome === 'waiting' && reason !== 'LocationSyncing');
-  const wait = Math.min(changedUnderWay ? soonMs : Number.POSITIVE_INFINITY, Math.max(0, settles - now) + 1);
-  return Number.isFinite(wait) ? wait : undefined;
+function againInMs(items: readonly ItemResult[], now: number): number | undefined {
+  let earliest: number | undefined;
+  for (const { until } of items) {
+    if (until !== undefined && (earliest === undefined || until < earliest)) earliest = until;
+  }
+  // A millisecond later, since at the very time the wait is not over yet.
+  return earliest === undefined ? undefined : Math.max(0, earliest - now) + 1;
 }
