@@ -1,44 +1,44 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { pino } from 'pino';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { KubeClient } from '../../src/kube/client.ts';
 import { loadConnection } from '../../src/kube/connection.ts';
 import { EventRecorder } from '../../src/kube/events.ts';
 import type { EventFact, Regarding } from '../../src/kube/events.ts';
 import { isJsonObject, objectAt, stringAt } from '../../src/kube/json.ts';
 import type { JsonObject } from '../../src/kube/resource.ts';
-import { ControlPlane } from '../support/control-plane/control-plane.ts';
+import { ApiClient } from '../support/api-client.ts';
 
-let controlPlane: ControlPlane;
-let directory: string;
-let kubeconfig: string;
+const kubeconfig = inject('adminKubeconfig');
+const run = randomUUID().slice(0, 8);
+const made: string[] = [];
+let admin: ApiClient;
 let client: KubeClient;
 let namespace: string;
-let namespaces = 0;
 
 beforeAll(async () => {
-  controlPlane = await ControlPlane.start({ crds: false });
-  directory = await mkdtemp(path.join(tmpdir(), 'nab-sync-test-'));
-  kubeconfig = path.join(directory, 'kubeconfig');
-  await writeFile(kubeconfig, controlPlane.kubeconfig, { mode: 0o600 });
+  admin = await ApiClient.fromKubeconfig(await readFile(kubeconfig, 'utf8'));
   client = new KubeClient(loadConnection({ kubeconfig }));
-}, 900_000);
+});
 
 afterAll(async () => {
+  await Promise.all(made.map((name) => admin.request('DELETE', `/api/v1/namespaces/${name}`)));
   await client.close();
-  await controlPlane.stop();
-  await rm(directory, { recursive: true, force: true });
+  await admin.close();
 });
 
 beforeEach(async () => {
-  namespaces += 1;
-  namespace = `team-${namespaces}`;
-  await controlPlane.admin.call('POST', '/api/v1/namespaces', { body: { metadata: { name: namespace } } });
+  namespace = `events-${run}-${made.length}`;
+  await makeNamespace(namespace);
 });
+
+async function makeNamespace(name: string): Promise<void> {
+  await admin.call('POST', '/api/v1/namespaces', { body: { metadata: { name } } });
+  made.push(name);
+}
 
 function recorder(instance = 'pod-1_uuid'): EventRecorder {
   return new EventRecorder({ client, log: pino({ level: 'silent' }), component: 'nab-sync', instance });
@@ -69,11 +69,11 @@ const aboutNamespace = (): EventFact => ({
 });
 
 async function events(query = ''): Promise<JsonObject[]> {
-  const { items } = await controlPlane.admin.call('GET', `/api/v1/namespaces/${namespace}/events${query}`);
+  const { items } = await admin.call('GET', `/api/v1/namespaces/${namespace}/events${query}`);
   return Array.isArray(items) ? items.filter(isJsonObject) : [];
 }
 
-describe('events on a real API server', { timeout: 30_000 }, () => {
+describe('events on a real API server', () => {
   it('the same fact told twice, by two processes, is one event with count 2 (field case D13)', async () => {
     const first = recorder();
     const second = recorder('pod-2_uuid');
@@ -119,7 +119,7 @@ describe('events on a real API server', { timeout: 30_000 }, () => {
     const one = recorder();
     one.record(aboutNamespace());
     await one.close(10_000);
-    const { stdout } = await promisify(execFile)(controlPlane.binaries.kubectl, [
+    const { stdout } = await promisify(execFile)(inject('kubectl'), [
       '--kubeconfig',
       kubeconfig,
       'events',
@@ -128,7 +128,7 @@ describe('events on a real API server', { timeout: 30_000 }, () => {
       '--for',
       `namespace/${namespace}`,
     ]);
-    expect(stdout).toMatch(/Warning\s+QuotaDenied\s+Namespace\/team-\d+\s+Re-created\./);
+    expect(stdout).toMatch(/Warning\s+QuotaDenied\s+Namespace\/events-\S+\s+Re-created\./);
   });
 
   it("about a Namespace could not be put there without naming it as the object's namespace: why we do", async () => {
@@ -136,7 +136,7 @@ describe('events on a real API server', { timeout: 30_000 }, () => {
       metadata: { name: 'probe' },
       involvedObject: { apiVersion: 'v1', kind: 'Namespace', name: namespace },
     };
-    const { status } = await controlPlane.admin.request('POST', `/api/v1/namespaces/${namespace}/events`, { body });
+    const { status } = await admin.request('POST', `/api/v1/namespaces/${namespace}/events`, { body });
     expect(status).toBe(422);
   });
 
@@ -146,7 +146,7 @@ describe('events on a real API server', { timeout: 30_000 }, () => {
     one.record({ ...fact(), regarding: { apiVersion: 'v1', kind: 'Node', name } });
     await one.close(10_000);
     expect(one.counters).toMatchObject({ sent: 1 });
-    const { items } = await controlPlane.admin.call(
+    const { items } = await admin.call(
       'GET',
       `/api/v1/namespaces/default/events?fieldSelector=involvedObject.name=${name}`,
     );
@@ -168,8 +168,8 @@ describe('events on a real API server', { timeout: 30_000 }, () => {
   });
 
   it('for a namespace that is missing or terminating is counted as failed and harms no other', async () => {
-    await controlPlane.admin.call('POST', '/api/v1/namespaces', { body: { metadata: { name: `${namespace}-going` } } });
-    await controlPlane.admin.call('DELETE', `/api/v1/namespaces/${namespace}-going`);
+    await makeNamespace(`${namespace}-going`);
+    await admin.call('DELETE', `/api/v1/namespaces/${namespace}-going`);
     const one = recorder();
     one.record(fact({ namespace: `${namespace}-missing` }));
     one.record(fact({ namespace: `${namespace}-going` }));
