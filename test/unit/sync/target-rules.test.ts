@@ -198,8 +198,6 @@ describe('StatusStale: a NAB of ours that says its backup was not found, though 
     const nonAdminBackups = [nonAdminBackup({ ...shape, status: stale })];
     expect(scene({ nonAdminBackups }).decision().reason).toBe('Present');
   });
-    expect(scene({ nonAdminBackups: [nab] }).decision().reason).toBe('Present');
-  });
 
   test('not while the Backup is being deleted', () => {
     const backups = [veleroBackup({ metadata: { deletionTimestamp: at(0) } })];
