@@ -1,4 +1,4 @@
-import { Pool, ProxyAgent, type Dispatcher } from 'undici';
+import { errors, Pool, ProxyAgent, type Dispatcher } from 'undici';
 import type { Connection, Credentials, TlsMaterial } from './connection.ts';
 import { startDeadline, untilAborted, type Deadline } from './deadline.ts';
 import { KubeError, type KubeErrorCode } from './errors.ts';
@@ -400,8 +400,8 @@ export class KubeClient {
     if (signal?.aborted === true || this.#closed) return requestError(call, 'Aborted', 'ended by the caller');
     if (expired) return requestError(call, 'Timeout', late, { cause: error });
     const code = errorCode(error);
-    if (code?.startsWith('HPE_') === true || code === 'UND_ERR_HEADERS_OVERFLOW') {
-      return requestError(call, 'Malformed', `no HTTP answer (${code})`, { cause: error });
+    if (error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError) {
+      return requestError(call, 'Malformed', 'not an HTTP answer', { cause: error });
     }
     const trust = isCertificateProblem(code) ? ` (checked against ${this.#connection.caSource})` : '';
     const detail = code ?? printable(error instanceof Error ? error.message : 'unknown', 100);
@@ -445,12 +445,12 @@ async function readBody(
   maxBytes: number,
   announced: number | undefined,
 ): Promise<Buffer | undefined> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
   if (announced !== undefined && announced > maxBytes) {
-    body.destroy();
+    discard(body);
     return undefined;
   }
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
   for await (const chunk of eachChunk(body)) {
     bytes += chunk.length;
     // Leaving the loop destroys the body, and with it the connection that would have to carry the rest.
@@ -458,6 +458,13 @@ async function readBody(
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, bytes);
+}
+
+/** Closes the connection instead of reading on. */
+function discard(body: Dispatcher.ResponseData['body']): void {
+  // A body that is destroyed unread reports that as an error of its own, and nobody else listens.
+  body.on('error', () => undefined);
+  body.destroy();
 }
 
 async function* eachChunk(body: AsyncIterable<unknown>): AsyncGenerator<Uint8Array, void, void> {

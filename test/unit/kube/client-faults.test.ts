@@ -1,0 +1,288 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, describe, expect, test } from 'vitest';
+import { KubeClient, type KubeClientOptions, type RequestInfo } from '../../../src/kube/client.ts';
+import type { WatchEvent } from '../../../src/kube/watch-stream.ts';
+import { connectionTo } from './connections.ts';
+import { failure } from './failure.ts';
+import { FaultyServer, sendPieces, type Handler } from './faulty-server.ts';
+import { backups } from './kinds.ts';
+
+const ref = { namespace: 'team-a', name: 'x' };
+const closers: (() => Promise<void>)[] = [];
+
+async function serve(handler: Handler): Promise<FaultyServer> {
+  const server = await FaultyServer.start(handler);
+  closers.push(() => server.stop());
+  return server;
+}
+
+function clientOf(url: string, options: KubeClientOptions = {}): KubeClient {
+  const client = new KubeClient(connectionTo(url), options);
+  closers.unshift(() => client.close());
+  return client;
+}
+
+async function collect(events: AsyncIterable<WatchEvent>, into: WatchEvent[] = []): Promise<WatchEvent[]> {
+  for await (const event of events) into.push(event);
+  return into;
+}
+
+function line(name: string, resourceVersion = '7'): string {
+  return `${JSON.stringify({ type: 'ADDED', object: { metadata: { name, resourceVersion } } })}\n`;
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  const end = performance.now() + 3_000;
+  while (!condition()) {
+    if (performance.now() > end) throw new Error('it never came to that');
+    await sleep(5);
+  }
+}
+
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
+});
+
+describe('deadlines and aborts', () => {
+  test('a server that accepts and never answers costs one deadline', async () => {
+    const server = await serve(() => undefined);
+    const client = clientOf(server.url);
+    const started = performance.now();
+    const error = await failure(client.get(backups, ref, { timeoutMs: 60 }));
+    expect(error).toMatchObject({ code: 'Timeout', status: undefined });
+    expect(error.message).toBe('get backups.velero.io x in namespace team-a: timed out: no answer within 0.06 s');
+    expect(performance.now() - started).toBeLessThan(1_000);
+    await until(() => server.openSockets === 0);
+  });
+
+  test('a body that trickles in costs one deadline, too', async () => {
+    const server = await serve((_request, response) => {
+      response.writeHead(200);
+      const trickle = setInterval(() => response.write(' '), 5);
+      response.on('close', () => {
+        clearInterval(trickle);
+      });
+    });
+    expect((await failure(clientOf(server.url).get(backups, ref, { timeoutMs: 60 }))).code).toBe('Timeout');
+    await until(() => server.openSockets === 0);
+  });
+
+  test('the time in the queue for a connection counts', async () => {
+    const server = await serve(() => undefined);
+    const client = clientOf(server.url, { connections: 1 });
+    const both = await Promise.all([
+      failure(client.get(backups, ref, { timeoutMs: 200 })),
+      failure(client.get(backups, ref, { timeoutMs: 50 })),
+    ]);
+    expect(both.map(({ code }) => code)).toEqual(['Timeout', 'Timeout']);
+  });
+
+  test('credentials that do not come in time are a timeout', async () => {
+    const connection = connectionTo('http://127.0.0.1:1');
+    connection.credentials = () => Promise.withResolvers<never>().promise;
+    expect((await failure(new KubeClient(connection).get(backups, ref, { timeoutMs: 30 }))).code).toBe('Timeout');
+  });
+
+  test('the signal of the caller ends a request as aborted, before it and while it waits', async () => {
+    const server = await serve(() => undefined);
+    const client = clientOf(server.url);
+    expect((await failure(client.get(backups, ref, { signal: AbortSignal.abort() }))).code).toBe('Aborted');
+    expect(server.requests).toEqual([]);
+    const caller = new AbortController();
+    const waiting = failure(client.get(backups, ref, { signal: caller.signal }));
+    await until(() => server.requests.length === 1);
+    caller.abort();
+    expect((await waiting).code).toBe('Aborted');
+  });
+
+  test('closing the client ends what still runs as aborted, and everything after it', async () => {
+    const server = await serve(() => undefined);
+    const client = clientOf(server.url);
+    const running = failure(client.get(backups, ref));
+    await until(() => server.requests.length === 1);
+    await client.close();
+    expect((await running).code).toBe('Aborted');
+    expect((await failure(client.get(backups, ref))).code).toBe('Aborted');
+    await until(() => server.openSockets === 0);
+  });
+});
+
+describe('connections that break', () => {
+  test('nobody listens: unreachable, with the system error', async () => {
+    const server = await serve(() => undefined);
+    const { url } = server;
+    await server.stop();
+    const error = await failure(clientOf(url).get(backups, ref));
+    expect(error.code).toBe('Unreachable');
+    expect(error.message).toContain(`${url}: ECONNREFUSED`);
+  });
+
+  test('a reset before the answer, and one in the middle of it: unreachable', async () => {
+    const server = await serve((request) => request.socket.resetAndDestroy());
+    const client = clientOf(server.url);
+    expect((await failure(client.get(backups, ref))).code).toBe('Unreachable');
+    server.handler = (_request, response) => {
+      response.writeHead(200, { 'content-length': '100' });
+      response.write('{"kind":', () => response.socket?.destroy());
+    };
+    expect((await failure(client.get(backups, ref))).code).toBe('Unreachable');
+  });
+
+  test('what is no HTTP at all: malformed', async () => {
+    const server = await serve((request) => {
+      request.socket.write('SSH-2.0-OpenSSH_9.6\r\n');
+    });
+    expect(await failure(clientOf(server.url).get(backups, ref))).toMatchObject({ code: 'Malformed' });
+  });
+
+  test('connections are kept: a hundred requests one after the other use two at most', async () => {
+    const server = await serve((_request, response) => response.end('{}'));
+    const client = clientOf(server.url);
+    for (let round = 0; round < 100; round += 1) await client.get(backups, ref);
+    // undici lets a connection rest for one turn of the event loop, and takes another one meanwhile.
+    expect(server.connections).toBeLessThanOrEqual(2);
+  });
+
+  test('no more connections than allowed are opened', async () => {
+    const server = await serve((_request, response) => setTimeout(() => response.end('{}'), 2));
+    const client = clientOf(server.url, { connections: 4 });
+    await Promise.all(Array.from({ length: 100 }, () => client.get(backups, ref)));
+    expect(server.connections).toBeLessThanOrEqual(4);
+  });
+
+  test('renewed key material opens new connections, and the old ones end with their last request', async () => {
+    let release = (): void => undefined;
+    const server = await serve((request, response) => {
+      if (request.headers.authorization === 'Bearer new') response.end('{"new":true}');
+      else release = () => response.end('{"old":true}');
+    });
+    const connection = connectionTo(server.url);
+    let tls = {};
+    let authorization = 'Bearer old';
+    connection.credentials = () => Promise.resolve({ headers: { authorization }, tls });
+    const client = new KubeClient(connection);
+    closers.unshift(() => client.close());
+    const old = client.get(backups, ref);
+    await until(() => server.requests.length === 1);
+    tls = {};
+    authorization = 'Bearer new';
+    expect(await client.get(backups, ref)).toEqual({ new: true });
+    expect(server.connections).toBe(2);
+    release();
+    expect(await old).toEqual({ old: true });
+    await until(() => server.openSockets === 1);
+  });
+});
+
+describe('a watch', () => {
+  const options = { resourceVersion: '5', timeoutSeconds: 60 };
+
+  test('yields each event as it comes, however the body is cut', async () => {
+    const text = Buffer.from(line('Grüße-日本') + line('b', '8'));
+    const server = await serve((_request, response) => {
+      void sendPieces(response, [text.subarray(0, 43), text.subarray(43, 46), text.subarray(46)]).then(() =>
+        response.end(),
+      );
+    });
+    let opened = 0;
+    const events = await collect(clientOf(server.url).watch(backups, { ...options, onOpen: () => (opened += 1) }));
+    expect(events.map(({ resourceVersion }) => resourceVersion)).toEqual(['7', '8']);
+    expect(opened).toBe(1);
+    expect(server.requests).toEqual([
+      '/apis/velero.io/v1/backups?watch=true&allowWatchBookmarks=true&resourceVersion=5&timeoutSeconds=60',
+    ]);
+  });
+
+  test('that is refused throws before it is open', async () => {
+    const server = await serve((_request, response) => {
+      response.writeHead(410, { 'content-type': 'application/json' });
+      response.end('{"kind":"Status","reason":"Expired","code":410}');
+    });
+    let opened = false;
+    const watching = collect(clientOf(server.url).watch(backups, { ...options, onOpen: () => (opened = true) }));
+    expect((await failure(watching)).code).toBe('Gone');
+    expect(opened).toBe(false);
+  });
+
+  test('that is cut in the middle of an event throws after the events that were whole', async () => {
+    const server = await serve((_request, response) => {
+      void sendPieces(response, [line('a'), line('b').slice(0, 20)]).then(() => response.socket?.destroy());
+    });
+    const events: WatchEvent[] = [];
+    const error = await failure(collect(clientOf(server.url).watch(backups, options), events));
+    expect(error.code).toBe('Unreachable');
+    expect(events).toHaveLength(1);
+  });
+
+  test('that goes silent is given up as a timeout', async () => {
+    const server = await serve((_request, response) => {
+      void sendPieces(response, [line('a')]);
+    });
+    const events: WatchEvent[] = [];
+    const watching = collect(clientOf(server.url).watch(backups, { ...options, idleTimeoutMs: 80 }), events);
+    expect((await failure(watching)).code).toBe('Timeout');
+    expect(events).toHaveLength(1);
+    await until(() => server.openSockets === 0);
+  });
+
+  test('that is never silent for long stays open', async () => {
+    const server = await serve((_request, response) => {
+      void sendPieces(
+        response,
+        Array.from({ length: 60 }, (_, index) => line('a', String(index + 10))),
+      ).then(() => response.end());
+    });
+    const events = await collect(clientOf(server.url).watch(backups, { ...options, idleTimeoutMs: 60 }));
+    expect(events).toHaveLength(60);
+  });
+
+  test('whose headers do not come is given up after the deadline of a read', async () => {
+    const heard: RequestInfo[] = [];
+    const server = await serve(() => undefined);
+    const client = clientOf(server.url, { readTimeoutMs: 50, onRequest: (info) => heard.push(info) });
+    expect((await failure(collect(client.watch(backups, options)))).code).toBe('Timeout');
+    expect(heard.map(({ verb, code }) => [verb, code])).toEqual([['watch', 'Timeout']]);
+  });
+
+  test('ends as aborted on the signal of the caller, with its connection', async () => {
+    const server = await serve((_request, response) => {
+      void sendPieces(response, [line('a')]);
+    });
+    const caller = new AbortController();
+    const events: WatchEvent[] = [];
+    const watching = failure(
+      collect(clientOf(server.url).watch(backups, { ...options, signal: caller.signal }), events),
+    );
+    await until(() => events.length === 1);
+    caller.abort();
+    expect((await watching).code).toBe('Aborted');
+    await until(() => server.openSockets === 0);
+  });
+
+  test('closes its connection when its reader leaves', async () => {
+    const server = await serve((_request, response) => {
+      void sendPieces(response, [line('a'), line('b')]);
+    });
+    for await (const event of clientOf(server.url).watch(backups, options)) {
+      expect(event.resourceVersion).toBe('7');
+      break;
+    }
+    await until(() => server.openSockets === 0);
+  });
+
+  test('takes no connection from the requests', async () => {
+    const server = await serve((request, response) => {
+      if (request.url?.includes('watch=true') === true) void sendPieces(response, [line('a')]);
+      else response.end('{}');
+    });
+    const client = clientOf(server.url, { connections: 1 });
+    const caller = new AbortController();
+    const watching = [1, 2, 3].map(() =>
+      failure(collect(client.watch(backups, { ...options, signal: caller.signal }))),
+    );
+    await until(() => server.requests.length === 3);
+    expect(await client.get(backups, ref)).toEqual({});
+    caller.abort();
+    await Promise.all(watching);
+  });
+});
