@@ -11,7 +11,7 @@ const outcomeWords: Readonly<Record<TrailStep['outcome'], string>> = {
 function values(step: TrailStep): string {
   return Object.entries(step.values)
     .map(([name, value]) => `${cell(name)}=${cell(value)}`)
-    .join(', ');
+    .join('; ');
 }
 
 /** What is decided about one backup, and every rule with what it looked at. */

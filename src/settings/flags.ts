@@ -49,7 +49,7 @@ export const flags = [
     environment: 'CONCURRENCY',
     argument: 'number',
     defaultText: '16',
-    description: 'how many namespaces are worked on at once, 1 to 256',
+    description: 'how many requests of the sync itself are under way at once, 1 to 256',
   },
   {
     name: 'protected-namespace',

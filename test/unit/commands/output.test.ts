@@ -194,7 +194,7 @@ Reason:      Expired
 Message:     the backup expired yesterday
 
 #   OUTCOME       RULE                       VALUES
-1   passed        It says where it belongs   namespace=team-a, name=nightly
+1   passed        It says where it belongs   namespace=team-a; name=nightly
 2   decided       It has not expired         expiration=2026-01-01T00:00:00Z
 3   not reached   It is not there yet
 `);
