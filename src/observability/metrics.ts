@@ -7,7 +7,7 @@ export const passOutcomes = ['succeeded', 'partial', 'failed'] as const;
 export type PassOutcome = (typeof passOutcomes)[number];
 
 /** One decision and how many backups share it. */
-export interface DecisionCount {
+interface DecisionCount {
   readonly action: Action;
   readonly reason: DecisionReason;
   readonly count: number;
