@@ -9,7 +9,7 @@ import { dataProtectionApplications, namespaces } from '../oadp/kinds.ts';
 import type { PassOutcome } from '../observability/metrics.ts';
 import { describeSettings } from '../settings/settings.ts';
 import { actionOf, isDecisionReason, type DecisionReason } from '../sync/reasons.ts';
-import type { Fact, NamespaceReport, Reconciler } from '../sync/reconciler.ts';
+import type { Fact, NamespaceReport, Reconciler, ReconcileOptions } from '../sync/reconciler.ts';
 import { makeClient, makeEvents } from './clients.ts';
 import { ClusterCache } from './cluster-cache.ts';
 import type { CommandContext } from './context.ts';
@@ -22,6 +22,9 @@ import { WorkQueue, type NextLook } from './work-queue.ts';
 
 /** Priorities of the work queue. A namespace that came back is what a tenant waits for. */
 const urgency = { resync: 0, change: 1, namespace: 2 } as const;
+
+/** A time as leader: what tells that it is over. */
+type Term = Pick<ReconcileOptions, 'stop' | 'isLeading'>;
 
 /** How long the end of the process waits for events that are still to be sent. */
 const eventsPatienceMs = 2000;
@@ -113,7 +116,7 @@ class Controller {
   async #leadUntilStopped(signal: AbortSignal): Promise<void> {
     const { settings, log, metrics } = this.#context;
     if (!settings.leaderElect.value) {
-      await this.#lead(signal);
+      await this.#lead({ stop: signal });
       return;
     }
     const elector = new LeaderElector({
@@ -124,24 +127,25 @@ class Controller {
       log,
     });
     while (!signal.aborted) {
-      await elector.run({ signal, lead: (leading) => this.#lead(leading) });
+      await elector.run({ signal, lead: (stop) => this.#lead({ stop, isLeading: () => elector.isLeading() }) });
       metrics.leader(false);
     }
   }
 
   /** The work, until the signal is aborted: by a stop, or by the loss of the Lease. */
-  async #lead(signal: AbortSignal): Promise<void> {
+  async #lead(term: Term): Promise<void> {
+    const { stop } = term;
     const { metrics, log } = this.#context;
     metrics.leader(true);
     try {
-      await this.#cache.waitForSync(signal);
+      await this.#cache.waitForSync(stop);
     } catch (error) {
       if (error instanceof KubeError && error.code === 'Aborted') return;
       throw error;
     }
     const queue = new WorkQueue({
       concurrency: namespacesAtOnce,
-      work: (namespace, priority) => this.#reconcile(namespace, priority, signal),
+      work: (namespace, priority) => this.#reconcile(namespace, priority, term),
       onError: (namespace, error) => {
         log.error({ err: error, namespace }, 'reconcile failed');
       },
@@ -152,7 +156,7 @@ class Controller {
     this.#resyncAll();
     this.#resync.start();
     try {
-      if (!signal.aborted) await once(signal, 'abort');
+      if (!stop.aborted) await once(stop, 'abort');
     } finally {
       this.#resync.stop();
       this.#queue = undefined;
@@ -172,9 +176,9 @@ class Controller {
     for (const namespace of dirty) this.#queue?.add(namespace, priority);
   }
 
-  async #reconcile(namespace: string, priority: number, stop: AbortSignal): Promise<NextLook> {
+  async #reconcile(namespace: string, priority: number, term: Term): Promise<NextLook> {
     const began = performance.now();
-    const report = await this.#reconciler.reconcile(namespace, { live: priority === urgency.namespace, stop });
+    const report = await this.#reconciler.reconcile(namespace, { ...term, live: priority === urgency.namespace });
     this.#count(report, (performance.now() - began) / 1000);
     this.#lastDone = performance.now();
     return { retry: report.retry, againInMs: report.againInMs };

@@ -3,6 +3,7 @@ import type { KubeClient } from '../kube/client.ts';
 import type { EventRecorder } from '../kube/events.ts';
 import { LeaderElector, processIdentity } from '../kube/leader-elector.ts';
 import { explain, plan, type ExplainTarget } from '../sync/plan.ts';
+import type { ReconcileOptions } from '../sync/reconciler.ts';
 import type { Explanation, PassReport, PlannedDecision } from '../sync/report.ts';
 import { Tally } from '../sync/tally.ts';
 import { makeClient, makeEvents } from './clients.ts';
@@ -63,7 +64,7 @@ export async function runOnce(context: CommandContext): Promise<PassReport> {
   const identity = processIdentity();
   const events = makeEvents(context, client, identity);
   try {
-    if (!settings.leaderElect.value) return await passOver(context, client, events, startTime, signal);
+    if (!settings.leaderElect.value) return await passOver(context, client, events, startTime, { stop: signal });
     const elector = new LeaderElector({
       client,
       namespace: settings.oadpNamespace.value,
@@ -76,7 +77,7 @@ export async function runOnce(context: CommandContext): Promise<PassReport> {
       signal,
       ifHeld: 'leave',
       lead: async (leading) => {
-        pass = passOver(context, client, events, startTime, leading);
+        pass = passOver(context, client, events, startTime, { stop: leading, isLeading: () => elector.isLeading() });
         // How it ended is told below; here it only counts that it has.
         await Promise.allSettled([pass]);
       },
@@ -98,10 +99,10 @@ async function passOver(
   client: KubeClient,
   events: EventRecorder,
   startTime: number,
-  stop: AbortSignal,
+  options: Pick<ReconcileOptions, 'stop' | 'isLeading'>,
 ): Promise<PassReport> {
   const cache = makeCache(context, client);
-  await cache.listAll(stop);
+  await cache.listAll(options.stop);
   const { state } = cache;
   const chosen = chosenNamespaces(context);
   const tally = new Tally();
@@ -113,7 +114,7 @@ async function passOver(
   const queue = new PQueue({ concurrency: namespacesAtOnce });
   await queue.addAll(
     namespaces.map((namespace) => async () => {
-      const { items } = await reconciler.reconcile(namespace, { live: false, stop });
+      const { items } = await reconciler.reconcile(namespace, { live: false, ...options });
       for (const item of items) tally.add(item);
     }),
   );

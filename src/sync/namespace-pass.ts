@@ -59,6 +59,11 @@ export interface PassOptions {
   readonly last: ReadonlySet<string>;
   /** Aborted: no request is begun any more; those under way are let finish. */
   readonly stop: AbortSignal;
+  /**
+   * Asked before each write, where a Lease says who may write: a process that was frozen for a while may have lost it
+   * without its signal having had the time to abort.
+   */
+  readonly isLeading?: (() => boolean) | undefined;
 }
 
 /** A backup and its decision. */
@@ -190,7 +195,8 @@ export class NamespacePass {
 
   /** The client, for one more request. Throws once the stop has come. */
   #client(): NabClient {
-    if (this.#options.stop.aborted) throw new Stopped();
+    const { stop, isLeading } = this.#options;
+    if (stop.aborted || isLeading?.() === false) throw new Stopped();
     return this.#context.client;
   }
 

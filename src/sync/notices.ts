@@ -96,7 +96,7 @@ export function tellNews(
       type: 'Normal',
       reason: syncedCondition.reason,
       message: `${String(beyond)} more NonAdminBackups were re-created or repaired from Velero Backups.`,
-      dedupeKey: `beyond/${String(beyond)}`,
+      dedupeKey: 'beyond',
     });
   }
   for (const item of conflicts.slice(0, singleEvents)) {

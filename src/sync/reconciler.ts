@@ -4,7 +4,7 @@ import type { BackupRecord } from '../oadp/backup.ts';
 import type { NamespaceRecord } from '../oadp/namespace.ts';
 import { rfc3339Seconds } from '../oadp/read.ts';
 import { decide, worldAt } from './decide.ts';
-import { NamespacePass, type Decided, type ItemResult, type PassContext } from './namespace-pass.ts';
+import { NamespacePass, type Decided, type ItemResult, type PassContext, type PassOptions } from './namespace-pass.ts';
 import type { WriteFailure } from './failure.ts';
 import { tellNews, type EventSink } from './notices.ts';
 import type { Decision, Reason } from './reasons.ts';
@@ -17,11 +17,9 @@ export interface ReconcilerContext extends PassContext {
   readonly log: Logger;
 }
 
-export interface ReconcileOptions {
+export interface ReconcileOptions extends Pick<PassOptions, 'stop' | 'isLeading'> {
   /** Something just happened to the namespace, so its creates go ahead of a resync's. */
   readonly live: boolean;
-  /** Aborted: no request is begun any more. */
-  readonly stop: AbortSignal;
 }
 
 /** What a pass over one namespace did, and when the namespace wants to be looked at again. */
@@ -101,6 +99,7 @@ export class Reconciler {
       probe: memory.denied,
       last: memory.failedLast,
       stop: options.stop,
+      isLeading: options.isLeading,
     });
     const items = [...(await pass.run(work)), ...spared];
     this.#tell(namespace, memory, items);
