@@ -1,0 +1,130 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { objectAt, stringAt } from '../../src/kube/json.ts';
+import type { JsonObject } from '../../src/kube/resource.ts';
+import { ApiClient } from '../support/api-client.ts';
+import { readFile } from 'node:fs/promises';
+import { isolated } from '../support/isolated.ts';
+import { renderManifests } from '../support/manifests.ts';
+
+const here = await isolated();
+const { kubectl } = here;
+const rendered = await renderManifests({ kubectl, namespace: here.oadpNamespace });
+
+const role = z.object({
+  metadata: z.object({ name: z.string() }),
+  rules: z.array(
+    z.object({ apiGroups: z.array(z.string()), resources: z.array(z.string()), verbs: z.array(z.string()) }),
+  ),
+});
+
+function ofKind(kind: string, objects: readonly JsonObject[] = rendered): JsonObject[] {
+  return objects.filter((object) => object['kind'] === kind);
+}
+
+function only(kind: string, objects: readonly JsonObject[] = rendered): JsonObject {
+  const [found, ...more] = ofKind(kind, objects);
+  if (found === undefined || more.length > 0) throw new Error(`expected one ${kind}`);
+  return found;
+}
+
+const nameOf = (object: JsonObject): string => stringAt(objectAt(object, 'metadata'), 'name') ?? '';
+
+describe('rights', () => {
+  const rules = ['Role', 'ClusterRole'].flatMap((kind) => ofKind(kind).flatMap((object) => role.parse(object).rules));
+
+  it('never include deleting, in any role', () => {
+    expect(rules.length).toBeGreaterThan(0);
+    expect(rules.flatMap(({ verbs }) => verbs).filter((verb) => verb.startsWith('delete'))).toEqual([]);
+  });
+
+  it('name each group, kind and verb: no wildcard', () => {
+    for (const { apiGroups, resources, verbs } of rules) {
+      expect([...apiGroups, ...resources, ...verbs]).not.toContain('*');
+    }
+  });
+
+  it("never change a NAB or anything else of a tenant's: the only things updated are NAB statuses and our Lease", () => {
+    const changing = rules.filter(({ verbs }) => verbs.some((verb) => ['update', 'patch'].includes(verb)));
+    expect(changing.flatMap(({ resources }) => resources).sort()).toEqual([
+      'events',
+      'leases',
+      'nonadminbackups/status',
+    ]);
+  });
+
+  it('in the namespaces of tenants create NABs and events only', () => {
+    const creating = role.parse(only('ClusterRole')).rules.filter(({ verbs }) => verbs.includes('create'));
+    expect(creating.flatMap(({ resources }) => resources).sort()).toEqual(['events', 'nonadminbackups']);
+  });
+});
+
+describe('the base', () => {
+  it('follows the namespace of an overlay everywhere, also in what the cluster-wide binding names', () => {
+    for (const kind of ['ServiceAccount', 'Role', 'RoleBinding', 'Deployment']) {
+      expect(objectAt(only(kind), 'metadata')['namespace']).toBe(here.oadpNamespace);
+    }
+    for (const kind of ['RoleBinding', 'ClusterRoleBinding']) {
+      expect(only(kind)['subjects']).toEqual([
+        { kind: 'ServiceAccount', name: 'nab-sync', namespace: here.oadpNamespace },
+      ]);
+    }
+  });
+
+  it('can be installed twice on a cluster: with a suffix the two share no object', async () => {
+    const second = await renderManifests({ kubectl, namespace: here.oadpNamespace, nameSuffix: '-two' });
+    const key = (object: JsonObject): string => `${String(object['kind'])}/${nameOf(object)}`;
+    expect(second.map(key).filter((name) => rendered.map(key).includes(name))).toEqual([]);
+    expect(only('ClusterRoleBinding', second)).toMatchObject({
+      roleRef: { name: 'nab-sync-two' },
+      subjects: [{ name: 'nab-sync-two', namespace: here.oadpNamespace }],
+    });
+  });
+
+  it("passes the strictest of Kubernetes' pod security standards", async () => {
+    const namespace = await here.createTenant('restricted', { 'pod-security.kubernetes.io/enforce': 'restricted' });
+    const template = objectAt(objectAt(only('Deployment'), 'spec'), 'template');
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'nab-sync', namespace }, spec: template['spec'] };
+    await expect(here.objects.create(pod)).resolves.toMatchObject({ kind: 'Pod' });
+    const lax = { ...pod, metadata: { name: 'lax', namespace }, spec: { containers: [{ name: 'a', image: 'a' }] } };
+    await expect(here.objects.create(lax)).rejects.toMatchObject({ status: 403 });
+  });
+});
+
+describe('installed on a server', () => {
+  it('its ServiceAccount may do what it needs, and no more, in tenants’ namespaces and in the OADP namespace', async () => {
+    const namespace = await here.createTenant('team');
+    await here.objects.create(here.gen.nonAdminBackup({ namespace }));
+    await here.objects.create(here.gen.backup({ namespace, nacuuid: 'b1' }));
+    const controller = await ApiClient.fromKubeconfig(await readFile(await here.install(), 'utf8'));
+    const status = async (method: string, path: string, body?: JsonObject): Promise<number> =>
+      (await controller.request(method, path, { body, contentType: 'application/json' })).status;
+    const oadp = '/apis/oadp.openshift.io/v1alpha1';
+    const velero = `/apis/velero.io/v1/namespaces/${here.oadpNamespace}`;
+    try {
+      expect(await status('GET', '/api/v1/namespaces')).toBe(200);
+      expect(await status('GET', `${oadp}/nonadminbackups`)).toBe(200);
+      expect(await status('GET', `${velero}/backups`)).toBe(200);
+      expect(await status('GET', `${velero}/backups/b1`)).toBe(200);
+      const create = here.gen.nonAdminBackup({ namespace, name: 'another' });
+      expect(await status('POST', `${oadp}/namespaces/${namespace}/nonadminbackups`, create)).toBe(201);
+
+      expect(await status('DELETE', `${oadp}/namespaces/${namespace}/nonadminbackups/daily`)).toBe(403);
+      expect(await status('DELETE', `${velero}/backups/b1`)).toBe(403);
+      expect(await status('GET', `/apis/velero.io/v1/backups`)).toBe(403);
+      expect(await status('GET', `/api/v1/namespaces/${namespace}/secrets`)).toBe(403);
+      expect(await status('PUT', `${oadp}/namespaces/${namespace}/nonadminbackups/daily`, create)).toBe(403);
+    } finally {
+      await controller.close();
+    }
+  });
+
+  it('a right can be taken away for a test: the patched role no longer has the verb', async () => {
+    const patched = await renderManifests({
+      kubectl,
+      namespace: here.oadpNamespace,
+      patches: [{ target: { kind: 'Role' }, patch: '[{"op": "remove", "path": "/rules/0/verbs/0"}]' }],
+    });
+    expect(role.parse(only('Role', patched)).rules[0]?.verbs).toEqual(['list', 'watch']);
+  });
+});

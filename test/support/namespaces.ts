@@ -1,0 +1,84 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { resourcePath } from '../../src/kube/resource.ts';
+import { objectAt, stringAt } from '../../src/kube/json.ts';
+import * as kinds from '../../src/oadp/kinds.ts';
+import { ApiError } from './api-client.ts';
+import type { OfferedResource } from './discovery.ts';
+import type { Objects } from './objects.ts';
+
+export async function createNamespace(
+  objects: Objects,
+  name: string,
+  labels: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  await objects.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } });
+}
+
+/** Marks a namespace as being deleted and stops there: it stays `Terminating`, with all that is in it. */
+export async function startNamespaceDeletion(objects: Objects, name: string): Promise<void> {
+  await objects.api.call('DELETE', resourcePath(kinds.namespaces, { name }));
+}
+
+/**
+ * Deletes a namespace with all that is in it, doing what a controller manager does, since none runs beside the embedded
+ * server: mark, delete the content, finalize. Finalizers are taken off, as if their owners had done their part. Throws if a
+ * NonAdminBackup is left. A namespace that is not there is no error.
+ */
+export async function deleteNamespace(objects: Objects, name: string): Promise<void> {
+  try {
+    await startNamespaceDeletion(objects, name);
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return;
+    throw error;
+  }
+  await deleteContent(objects, name);
+  const left = await objects.list(kinds.nonAdminBackups, { namespace: name });
+  if (left.length > 0) throw new Error(`${left.length} NonAdminBackups are left in namespace ${name}`);
+  await finalize(objects, name);
+}
+
+const deadlineMs = 30_000;
+
+async function deleteContent(objects: Objects, namespace: string): Promise<void> {
+  const deletable = objects.kinds.filter(
+    // Events of the newer group are the same objects as those of the core group.
+    ({ namespaced, verbs, group }) => namespaced && verbs.includes('deletecollection') && group !== 'events.k8s.io',
+  );
+  const deadline = performance.now() + deadlineMs;
+  // A writer that was let in just before the mark may be done just after the first round.
+  let left = deletable;
+  while (left.length > 0) {
+    const stillThere = await Promise.all(
+      left.map(async (resource) => ((await deleteAll(objects, resource, namespace)) ? undefined : resource)),
+    );
+    left = stillThere.filter((resource) => resource !== undefined);
+    if (performance.now() > deadline) {
+      throw new Error(`namespace ${namespace} still has ${left.map(({ plural }) => plural).join(', ')}`);
+    }
+  }
+}
+
+/** Whether nothing of the kind was left to delete. */
+async function deleteAll(objects: Objects, resource: OfferedResource, namespace: string): Promise<boolean> {
+  await objects.api.call('DELETE', resourcePath(resource, { namespace }));
+  const found = await objects.list(resource, { namespace });
+  await Promise.all(
+    found.map((object) =>
+      objects.delete(resource, { namespace, name: stringAt(objectAt(object, 'metadata'), 'name') }),
+    ),
+  );
+  return found.length === 0;
+}
+
+async function finalize(objects: Objects, name: string): Promise<void> {
+  const path = resourcePath(kinds.namespaces, { name });
+  const deadline = performance.now() + deadlineMs;
+  for (;;) {
+    const namespace = await objects.get(kinds.namespaces, { name });
+    if (namespace === undefined) return;
+    // On an existing cluster its controller does the same at the same time: whoever loses the race looks again.
+    await objects.api.request('PUT', `${path}/finalize`, { body: { ...namespace, spec: { finalizers: [] } } });
+    if (performance.now() > deadline) throw new Error(`namespace ${name} does not go away`);
+    await sleep(20);
+  }
+}
