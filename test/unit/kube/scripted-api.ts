@@ -1,0 +1,133 @@
+import type { KubeClient, ListOptions, ListPage, WatchOptions } from '../../../src/kube/client.ts';
+import type { Clock } from '../../../src/kube/clock.ts';
+import { KubeError, type KubeErrorCode, type KubeErrorFacts } from '../../../src/kube/errors.ts';
+import type { JsonObject, Resource } from '../../../src/kube/resource.ts';
+import type { WatchEvent } from '../../../src/kube/watch-stream.ts';
+
+/** One end of a watch that the test holds in its hand. */
+interface OpenWatch {
+  /** Undefined ends it in good order, an error breaks it. */
+  readonly queue: (WatchEvent | KubeError | undefined)[];
+  wake: () => void;
+}
+
+export function fault(code: KubeErrorCode, more: Partial<KubeErrorFacts> = {}): KubeError {
+  return new KubeError({ verb: 'list', resource: 'backups.velero.io', message: `${code} it is`, ...more, code });
+}
+
+/**
+ * One collection behind the two calls that a reflector makes, in a test's own time. It keeps no history: a watch gets what
+ * happens after it was opened, so whatever happens between two watches is lost unless the test has a list tell of it.
+ */
+export class ScriptedApi implements Pick<KubeClient, 'listPage' | 'watch'> {
+  readonly objects = new Map<string, JsonObject>();
+  /** Errors that the next lists get, in order. */
+  readonly listErrors: KubeError[] = [];
+  /** Errors that the next watches get instead of being opened. */
+  readonly watchErrors: KubeError[] = [];
+  /** While set, everything fails with it. */
+  outage: KubeError | undefined;
+  /** Watches end after this long by themselves, whatever was asked for. */
+  cutAfterMs: number | undefined;
+  lists = 0;
+  readonly watched: WatchOptions[] = [];
+  pageItems = 1_000;
+  resourceVersion = 100;
+  readonly #clock: Clock;
+  readonly #open = new Set<OpenWatch>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get requests(): number {
+    return this.lists + this.watched.length;
+  }
+
+  get openWatches(): number {
+    return this.#open.size;
+  }
+
+  /** Makes or changes an object; with `told: false` no watch hears of it. */
+  put(name: string, value: unknown, told = true): void {
+    const type = this.objects.has(name) ? 'MODIFIED' : 'ADDED';
+    const object = this.#stamped(name, value);
+    this.objects.set(name, object);
+    if (told) this.send({ type, object, resourceVersion: String(this.resourceVersion) });
+  }
+
+  remove(name: string, told = true): void {
+    const object = this.#stamped(name, undefined);
+    this.objects.delete(name);
+    if (told) this.send({ type: 'DELETED', object, resourceVersion: String(this.resourceVersion) });
+  }
+
+  bookmark(): void {
+    this.send({ type: 'BOOKMARK', resourceVersion: String(this.resourceVersion) });
+  }
+
+  /** Puts something into every open watch. */
+  send(what: WatchEvent | KubeError | undefined): void {
+    for (const watch of this.#open) {
+      watch.queue.push(what);
+      watch.wake();
+    }
+  }
+
+  listPage(_resource: Resource, options: ListOptions = {}): Promise<ListPage> {
+    this.lists += 1;
+    const error = this.outage ?? this.listErrors.shift();
+    if (error !== undefined) return Promise.reject(error);
+    if (options.signal?.aborted === true) return Promise.reject(fault('Aborted'));
+    const start = Number(options.continue ?? '0');
+    const end = start + Math.min(this.pageItems, options.limit ?? this.pageItems);
+    const all = [...this.objects.values()];
+    return Promise.resolve({
+      items: all.slice(start, end),
+      resourceVersion: String(this.resourceVersion),
+      bytes: 1_000,
+      ...(end < all.length ? { continue: String(end) } : {}),
+    });
+  }
+
+  async *watch(_resource: Resource, options: WatchOptions): AsyncGenerator<WatchEvent, void, void> {
+    this.watched.push(options);
+    const error = this.outage ?? this.watchErrors.shift();
+    if (error !== undefined) throw error;
+    const watch: OpenWatch = { queue: [], wake: () => undefined };
+    const over = new AbortController();
+    this.#open.add(watch);
+    const onAbort = (): void => {
+      watch.queue.push(fault('Aborted'));
+      watch.wake();
+    };
+    options.signal?.addEventListener('abort', onAbort, { once: true });
+    void this.#clock.sleep(this.cutAfterMs ?? options.timeoutSeconds * 1000, over.signal).then(() => {
+      watch.queue.push(undefined);
+      watch.wake();
+    });
+    options.onOpen?.();
+    try {
+      for (;;) {
+        while (watch.queue.length > 0) {
+          const next = watch.queue.shift();
+          if (next === undefined) return;
+          if (next instanceof KubeError) throw next;
+          yield next;
+        }
+        await new Promise<void>((resolve) => {
+          watch.wake = resolve;
+        });
+      }
+    } finally {
+      over.abort();
+      options.signal?.removeEventListener('abort', onAbort);
+      this.#open.delete(watch);
+    }
+  }
+
+  #stamped(name: string, value: unknown): JsonObject {
+    this.resourceVersion += 1;
+    return { metadata: { name, resourceVersion: String(this.resourceVersion) }, value };
+  }
+}
