@@ -35,7 +35,7 @@ export function timeAt(object: unknown, ...path: string[]): number | undefined {
 
 /** A time as Kubernetes writes it: RFC 3339, UTC, whole seconds. */
 export function rfc3339Seconds(milliseconds: number): string {
-  return `${new Date(milliseconds).toISOString().slice(0, 19)}Z`;
+  return new Date(milliseconds).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
 /** The array at a path, or an empty one. */
