@@ -268,7 +268,7 @@ const finished: Rule = {
       ? undefined
       : decided(
           'NotFinished',
-          `The Backup is not finished: phase ${quoted(backup.phase)}, completed ${time(backup.completionTime)}.`,
+          `The Backup is not finished: its phase is ${quoted(backup.phase)}, ${backup.completionTime === undefined ? 'without' : 'with'} a completion time.`,
         ),
   looksAt: (backup) => ({ phase: backup.phase, completed: time(backup.completionTime) }),
 };
