@@ -85,6 +85,13 @@ describe('a time', () => {
     expect(rfc3339Seconds(Date.UTC(2026, 0, 15, 12, 0, 0, 999))).toBe('2026-01-15T12:00:00Z');
   });
 
+  test.each([
+    ['0000-01-01T00:00:00+01:00', '-000001-12-31T23:00:00Z'],
+    ['9999-12-31T23:30:00-01:00', '+010000-01-01T00:30:00Z'],
+  ])('%s, which only a forger writes, is written whole', (text, written) => {
+    expect(rfc3339Seconds(timeAt({ time: text }, 'time') ?? 0)).toBe(written);
+  });
+
   test('that was read can be written, whatever it was', () => {
     const parts = [
       fc.constantFrom(0, 1, 1970, 2026, 9999),
