@@ -40,34 +40,33 @@ export async function deleteNamespace(objects: Objects, name: string): Promise<v
 const deadlineMs = 30_000;
 
 async function deleteContent(objects: Objects, namespace: string): Promise<void> {
-  const deletable = objects.kinds.filter(
+  let left = objects.kinds.filter(
     // Events of the newer group are the same objects as those of the core group.
-    ({ namespaced, verbs, group }) => namespaced && verbs.includes('deletecollection') && group !== 'events.k8s.io',
+    ({ namespaced, verbs, group }) =>
+      namespaced && verbs.includes('delete') && verbs.includes('list') && group !== 'events.k8s.io',
   );
   const deadline = performance.now() + deadlineMs;
-  // A writer that was let in just before the mark may be done just after the first round.
-  let left = deletable;
+  // Rounds: a writer that was let in just before the mark may be done just after the first.
   while (left.length > 0) {
-    const stillThere = await Promise.all(
-      left.map(async (resource) => ((await deleteAll(objects, resource, namespace)) ? undefined : resource)),
-    );
-    left = stillThere.filter((resource) => resource !== undefined);
     if (performance.now() > deadline) {
       throw new Error(`namespace ${namespace} still has ${left.map(({ plural }) => plural).join(', ')}`);
     }
+    const stillThere = await Promise.all(
+      left.map(async (resource) => ((await deleteAll(objects, resource, namespace)) > 0 ? [resource] : [])),
+    );
+    left = stillThere.flat();
   }
 }
 
-/** Whether nothing of the kind was left to delete. */
-async function deleteAll(objects: Objects, resource: OfferedResource, namespace: string): Promise<boolean> {
-  await objects.api.call('DELETE', resourcePath(resource, { namespace }));
+/** Returns how many of the kind were there. */
+async function deleteAll(objects: Objects, resource: OfferedResource, namespace: string): Promise<number> {
   const found = await objects.list(resource, { namespace });
   await Promise.all(
     found.map((object) =>
       objects.delete(resource, { namespace, name: stringAt(objectAt(object, 'metadata'), 'name') }),
     ),
   );
-  return found.length === 0;
+  return found.length;
 }
 
 async function finalize(objects: Objects, name: string): Promise<void> {

@@ -84,7 +84,9 @@ export class Objects {
 
   /** Deletes an object, finalizers or not, as if their owners had done their part. Not being there is no error. */
   async delete(resource: Resource, ref: ObjectRef): Promise<void> {
-    await unlessNotFound(this.api.call('DELETE', resourcePath(resource, ref)));
+    const answer = await unlessNotFound(this.api.call('DELETE', `${resourcePath(resource, ref)}?gracePeriodSeconds=0`));
+    // An object that finalizers hold comes back marked as being deleted; one that is gone, as a Status or as it was.
+    if (objectAt(answer ?? {}, 'metadata')['deletionTimestamp'] === undefined) return;
     await unlessNotFound(this.patch(resource, ref, { metadata: { finalizers: null } }));
   }
 

@@ -12,6 +12,8 @@ import { SetupError } from './setup-error.ts';
  */
 const sources = [
   { module: 'github.com/vmware-tanzu/velero@v1.18.3', directory: 'config/crd/v1/bases', files: /^velero\.io_/ },
+  // Data movement: the non-admin controller does not start without them.
+  { module: 'github.com/vmware-tanzu/velero@v1.18.3', directory: 'config/crd/v2alpha1/bases', files: /^velero\.io_/ },
   {
     module: 'github.com/openshift/oadp-operator@v1.0.2-0.20250425163444-a21288a0f20b',
     directory: 'config/crd/bases',

@@ -42,7 +42,7 @@ export function totals(modules: readonly TestModule[], unhandledErrors: readonly
   return { passed, failed, skipped };
 }
 
-/** A run that ended before it began, as when the API server does not start, has failed once. */
+/** A run without a test has failed once: the API server did not start, or a filter matched nothing. */
 const neverRun: Totals = { passed: 0, failed: 1, skipped: 0 };
 
 /** Prints the summary line when the process ends, after all that the other reporters have to say. */
@@ -56,6 +56,7 @@ export default class SummaryReporter implements Reporter {
   }
 
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly SerializedError[]): void {
-    this.#totals = totals(modules, unhandledErrors);
+    const counted = totals(modules, unhandledErrors);
+    if (counted.passed + counted.failed + counted.skipped > 0) this.#totals = counted;
   }
 }
