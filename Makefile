@@ -43,6 +43,10 @@ test: lint ## Run everything that CI runs: lint, then all tests on an embedded A
 test-unit: $(INSTALLED) ## Run the tests that need no API server
 	vitest run --project unit
 
+.PHONY: test-nac
+test-nac: $(INSTALLED) ## Run nab-sync beside the real non-admin controller; NAC_BINARY= is its program (go build ./cmd)
+	@if [ -z "$${NAC_BINARY:-}" ]; then echo 'make test-nac: skipped, NAC_BINARY does not name the non-admin controller'; else vitest run --project nac; fi
+
 .PHONY: demo
 demo: build ## Show the main job on an embedded API server, checking each step, in under a minute
 	@exec node test/demo/demo.ts

@@ -34,6 +34,17 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
         },
       },
+      {
+        extends: true,
+        test: {
+          // Skipped unless NAC_BINARY names the non-admin controller's program (make test-nac).
+          name: 'nac',
+          include: ['test/nac/**/*.test.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 60_000,
+          sequence: { groupOrder: 2 },
+        },
+      },
     ],
   },
 });
