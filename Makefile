@@ -36,8 +36,13 @@ lint: $(INSTALLED) ## Check types, lint rules, formatting, import directions and
 	knip
 
 .PHONY: test
-test: lint ## Run everything that CI runs: lint, then all tests on an embedded API server
+test: lint server ## Run everything that CI runs: lint, then all tests on an embedded API server
 	vitest run
+
+# Before a test runner starts: whoever has no Go is told in one line, and the first build shows how far it is.
+.PHONY: server
+server: $(INSTALLED)
+	@if [ "$${USE_EXISTING_CLUSTER:-}" != true ]; then node test/support/control-plane/build.ts >/dev/null; fi
 
 .PHONY: test-unit
 test-unit: $(INSTALLED) ## Run the tests that need no API server

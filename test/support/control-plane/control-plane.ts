@@ -84,19 +84,20 @@ export class ControlPlane {
   }
 
   static async #startOnSomePort(binaries: Binaries, port: number | undefined): Promise<ControlPlane> {
-    if (port !== undefined) return await ControlPlane.#startOn(binaries, port);
     for (let attempt = 1; ; attempt += 1) {
+      // mkdtemp makes it readable for its owner only: it holds the admin's token and etcd's socket.
+      const directory = await mkdtemp(join(tmpdir(), 'nab-sync-'));
       try {
-        return await ControlPlane.#startOn(binaries, await freePort());
+        return await ControlPlane.#startOn(binaries, directory, port ?? (await freePort()));
       } catch (error) {
-        if (attempt === portAttempts) throw error;
+        // The last directory stays: the error names a log in it.
+        if (port !== undefined || attempt === portAttempts) throw error;
+        await rm(directory, { recursive: true, force: true });
       }
     }
   }
 
-  static async #startOn(binaries: Binaries, port: number): Promise<ControlPlane> {
-    // mkdtemp makes it readable for its owner only: it holds the admin's token and etcd's socket.
-    const directory = await mkdtemp(join(tmpdir(), 'nab-sync-'));
+  static async #startOn(binaries: Binaries, directory: string, port: number): Promise<ControlPlane> {
     const adminToken = randomBytes(24).toString('hex');
     await writeCredentials(directory, adminToken);
     const servers = {
@@ -123,7 +124,6 @@ export class ControlPlane {
       await controlPlane.untilReady();
       return controlPlane;
     } catch (error) {
-      // The directory stays: the error names a log in it.
       await Promise.all([servers['kube-apiserver'].kill(), servers.etcd.kill()]);
       throw error;
     }
