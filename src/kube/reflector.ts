@@ -348,11 +348,15 @@ export class Reflector<R> {
       if (!(error instanceof KubeError)) this.#log.error({ err: error }, 'reflector failed');
       this.#enter(phase, reasonOf(error));
     }
+    const capMs = phase === 'offline' ? retryCapMs : adminRetryCapMs;
     const delay = retryDelay({
       attempt,
       retryAfterMs: error instanceof KubeError ? error.retryAfterMs : undefined,
       baseMs: retryBaseMs,
-      capMs: phase === 'offline' ? retryCapMs : adminRetryCapMs,
+      capMs,
+      // An API server that starts answers 503 with five seconds and is ready after one (seen): it is not asked more often
+      // than one that is down, but not less often either. A 429 is taken at its word.
+      ...(error instanceof KubeError && error.status === 503 ? { retryAfterCapMs: capMs } : {}),
       random: this.#random,
     });
     await this.#clock.sleep(delay, signal);

@@ -391,6 +391,16 @@ describe('an outage', () => {
     expect(api.lists).toBe(2);
   });
 
+  test('is over soon after a server started, though it asks for more time while it starts', async () => {
+    api.outage = fault('ServerError', { status: 503, retryAfterMs: 30_000 });
+    const reflector = await start({ random: Math.random });
+    await pass(120_000);
+    expect(api.lists).toBeLessThan(45);
+    api.outage = undefined;
+    await pass(4_000);
+    expect(reflector.state.phase).toBe('live');
+  });
+
   test('after a quiet time begins with the short delay again', async () => {
     await start();
     api.outage = fault('Unreachable');
