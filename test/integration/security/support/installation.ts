@@ -1,0 +1,126 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll } from 'vitest';
+import { z } from 'zod';
+import { objectAt, stringAt } from '../../../../src/kube/json.ts';
+import type { JsonObject } from '../../../../src/kube/resource.ts';
+import { qualifiedName } from '../../../../src/kube/resource.ts';
+import type { Right } from '../../../../src/controller/rights.ts';
+import { liveObjects, type LiveObjects } from '../../../support/gen/live-objects.ts';
+import type { Isolated } from '../../../support/isolated.ts';
+import { renderManifests } from '../../../support/manifests.ts';
+import { serviceAccountToken } from '../../../support/service-account.ts';
+
+const rule = z.object({
+  apiGroups: z.array(z.string()),
+  resources: z.array(z.string()),
+  resourceNames: z.array(z.string()).optional(),
+  verbs: z.array(z.string()),
+});
+const role = z.looseObject({ kind: z.enum(['Role', 'ClusterRole']), rules: z.array(rule) });
+
+/** A right as one line: `oadp get leases.coordination.k8s.io nab-sync`. */
+export function rightLine({ scope, verb, resource, subresource, objectName }: Right): string {
+  return [scope, ...granted(verb, qualifiedName(resource), subresource, objectName)].join(' ');
+}
+
+function granted(verb: string, resource: string, subresource?: string, objectName?: string): string[] {
+  return [
+    verb,
+    subresource === undefined ? resource : `${resource}/${subresource}`,
+    ...(objectName === undefined ? [] : [objectName]),
+  ];
+}
+
+/** What the roles among the objects grant, a line each as `rightLine` writes it; throws at a rule that is not understood. */
+export function grantedLines(objects: readonly JsonObject[]): string[] {
+  return rolesAmong(objects).flatMap(({ kind, rules }) =>
+    rules.flatMap(({ apiGroups, resources, resourceNames, verbs }) =>
+      apiGroups.flatMap((group) =>
+        resources.flatMap((path) =>
+          verbs.flatMap((verb) => {
+            const [plural = '', subresource] = path.split('/');
+            const resource = group === '' ? plural : `${plural}.${group}`;
+            const names = resourceNames ?? [undefined];
+            const scope = kind === 'ClusterRole' ? 'cluster' : 'oadp';
+            return names.map((name) => [scope, ...granted(verb, resource, subresource, name)].join(' '));
+          }),
+        ),
+      ),
+    ),
+  );
+}
+
+function rolesAmong(objects: readonly JsonObject[]): z.infer<typeof role>[] {
+  return objects.filter(({ kind }) => kind === 'Role' || kind === 'ClusterRole').map((object) => role.parse(object));
+}
+
+/** The roles among the objects without one right; throws if they never had it. */
+function rolesWithout(objects: readonly JsonObject[], right: Right): JsonObject[] {
+  const { group, plural } = right.resource;
+  const path = right.subresource === undefined ? plural : `${plural}/${right.subresource}`;
+  const before = grantedLines(objects);
+  const roles = rolesAmong(objects).map((each) => {
+    if ((each.kind === 'ClusterRole') !== (right.scope === 'cluster')) return each;
+    const rules = each.rules.flatMap((granting) => {
+      const { apiGroups, resources, verbs } = granting;
+      if (!apiGroups.includes(group) || !resources.includes(path) || !verbs.includes(right.verb)) return [granting];
+      return [
+        { ...granting, resources: resources.filter((resource) => resource !== path) },
+        { ...granting, resources: [path], verbs: verbs.filter((verb) => verb !== right.verb) },
+      ].filter((kept) => kept.resources.length > 0 && kept.verbs.length > 0);
+    });
+    return { ...each, rules };
+  });
+  const lost = before.filter((line) => !grantedLines(roles).includes(line));
+  if (lost.length !== 1 || lost[0] !== rightLine(right))
+    throw new Error(`not to be had: roles without ${rightLine(right)}`);
+  return roles;
+}
+
+/** nab-sync's manifests in an OADP namespace, with roles that can be changed. */
+export interface Installation {
+  readonly oadpNamespace: string;
+  readonly gen: LiveObjects;
+  /** Of the ServiceAccount. */
+  readonly kubeconfig: string;
+  readonly account: { readonly namespace: string; readonly name: string };
+  /** As applied. */
+  readonly manifests: readonly JsonObject[];
+  /** Takes one right away; the others are as they were. */
+  withdraw(right: Right): Promise<void>;
+  /** Grants all rights again. */
+  restore(): Promise<void>;
+}
+
+/** Installs nab-sync into an OADP namespace of its own, which it makes. The cluster-wide objects go after the file's tests. */
+export async function install(here: Isolated, name: string): Promise<Installation> {
+  const oadpNamespace = await here.createTenant(name);
+  const suffix = `-${randomBytes(4).toString('hex')}`;
+  const manifests = await renderManifests({
+    kubectl: here.kubectl,
+    namespace: oadpNamespace,
+    nameSuffix: suffix,
+  });
+  const needed = manifests.filter(({ kind }) => kind !== 'Deployment');
+  for (const object of needed) await here.objects.apply(object);
+  afterAll(async () => {
+    const clusterWide = needed.filter((object) => stringAt(objectAt(object, 'metadata'), 'namespace') === undefined);
+    await Promise.all(clusterWide.map((object) => here.objects.deleteObject(object)));
+  });
+  const account = { namespace: oadpNamespace, name: `nab-sync${suffix}` };
+  const token = await serviceAccountToken(here.api, account);
+  return {
+    oadpNamespace,
+    gen: liveObjects(oadpNamespace),
+    kubeconfig: await here.file(`${name}.kubeconfig`, here.api.kubeconfigFor({ token, namespace: oadpNamespace })),
+    account,
+    manifests,
+    async withdraw(right) {
+      await Promise.all(rolesWithout(needed, right).map((object) => here.objects.apply(object)));
+    },
+    async restore() {
+      const roles = needed.filter(({ kind }) => kind === 'Role' || kind === 'ClusterRole');
+      await Promise.all(roles.map((object) => here.objects.apply(object)));
+    },
+  };
+}
