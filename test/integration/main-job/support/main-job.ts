@@ -1,3 +1,4 @@
+import isMatch from 'lodash/isMatch.js';
 import { afterAll, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import type { JsonObject } from '../../../../src/kube/resource.ts';
@@ -13,7 +14,7 @@ type Environment = Readonly<Record<string, string>>;
 export interface Controller extends NabSyncProcess {
   /** Its log lines so far, each a JSON object; throws if one is not. */
   log(): LogLine[];
-  /** Waits for a line with this message, and with these fields if any are given. */
+  /** Waits for a line with this message that has at least these fields. */
   line(message: string, fields?: JsonObject, timeoutMs?: number): Promise<LogLine>;
   /** Waits for the end of the pass over all namespaces that every start begins with. */
   firstPass(): Promise<void>;
@@ -97,9 +98,7 @@ function follow(process: NabSyncProcess): Controller {
       .map((line) => logLine.parse(JSON.parse(line)));
   const line = async (message: string, fields: JsonObject = {}, timeoutMs?: number): Promise<LogLine> =>
     await eventually(() => {
-      const found = log().find(
-        (entry) => entry.msg === message && Object.entries(fields).every(([key, value]) => entry[key] === value),
-      );
+      const found = log().find((entry) => entry.msg === message && isMatch(entry, fields));
       if (found === undefined) throw new Error(`no line "${message}" ${JSON.stringify(fields)} in:\n${process.stderr}`);
       return found;
     }, timeoutMs);
