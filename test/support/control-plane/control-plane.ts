@@ -44,7 +44,8 @@ export class ControlPlane {
   readonly kubeconfig: string;
   /** As that admin. */
   readonly admin: ApiClient;
-  readonly #directory: string;
+  /** Private to this control plane: certificates, keys, logs, and etcd's data in `etcd`. For tests that harm them. */
+  readonly directory: string;
   readonly #servers: Readonly<Record<ServerName, ServerProcess>>;
 
   private constructor(parts: {
@@ -55,7 +56,7 @@ export class ControlPlane {
     admin: ApiClient;
   }) {
     this.binaries = parts.binaries;
-    this.#directory = parts.directory;
+    this.directory = parts.directory;
     this.#servers = parts.servers;
     this.kubeconfig = parts.kubeconfig;
     this.admin = parts.admin;
@@ -170,7 +171,7 @@ export class ControlPlane {
   async stop(): Promise<void> {
     await this.admin.close();
     await Promise.all([this.#servers['kube-apiserver'].kill(), this.#servers.etcd.kill()]);
-    await rm(this.#directory, { recursive: true, force: true });
+    await rm(this.directory, { recursive: true, force: true });
   }
 }
 
