@@ -150,7 +150,8 @@ export class ClusterState implements ClusterView {
       after !== undefined &&
       isEqual({ ...before, lastSyncedTime: after.lastSyncedTime }, after);
     if (!onlyStamped) return this.#settleAll(this.#byLocation.of(name));
-    const seen = before.lastSyncedTime ?? Number.NEGATIVE_INFINITY;
+    // The stamp may also go back, when a location of an old name was made anew.
+    const seen = Math.min(...[before, after].map(({ lastSyncedTime }) => lastSyncedTime ?? Number.NEGATIVE_INFINITY));
     const waiting = new Set<string>();
     for (const backup of this.#backupsNamed(this.#byLocation.of(name))) {
       const filed = this.#filed.get(backup.name);
