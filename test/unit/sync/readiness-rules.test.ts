@@ -117,7 +117,7 @@ describe('NotFinished: a Backup is finished and stored', () => {
       expect(decision).toEqual({
         action: 'skip',
         reason: 'NotFinished',
-        message: 'The Backup is not finished: phase "Completed", completed none.',
+        message: 'The Backup is not finished: its phase is "Completed", without a completion time.',
       });
     },
   );
@@ -127,9 +127,9 @@ describe('NotFinished: a Backup is finished and stored', () => {
     expect(scene({ backups: [backup] }).decision().reason).toBe('NotFinished');
   });
 
-  test('the message shows phase and time', () => {
+  test('the message shows the phase, and whether there is a time', () => {
     expect(scene({ backups: [veleroBackup({ status: { phase: 'New' } })] }).decision().message).toBe(
-      'The Backup is not finished: phase "New", completed 2026-01-14T12:00:00Z.',
+      'The Backup is not finished: its phase is "New", with a completion time.',
     );
   });
 });
