@@ -70,6 +70,8 @@ export interface KubeClientOptions {
   readonly maxAnswerBytes?: number;
   /** Largest event of a watch. */
   readonly maxEventBytes?: number;
+  /** A watch is ended by us this long after the server should have done so. */
+  readonly watchGraceMs?: number;
   readonly userAgent?: string;
   /** For metrics. Must not throw; if it does, nobody hears of it. */
   readonly onRequest?: (info: RequestInfo) => void;
@@ -81,6 +83,7 @@ interface Settings {
   readonly writeTimeoutMs: number;
   readonly maxAnswerBytes: number;
   readonly maxEventBytes: number;
+  readonly watchGraceMs: number;
   readonly userAgent: string;
 }
 
@@ -92,11 +95,9 @@ const DEFAULTS: Settings = {
   writeTimeoutMs: 5_000,
   maxAnswerBytes: 64 * MIB,
   maxEventBytes: 16 * MIB,
+  watchGraceMs: 10_000,
   userAgent: 'nab-sync',
 };
-
-/** A watch is ended by us this long after the server should have done so. */
-const WATCH_GRACE_MS = 10_000;
 
 const WATCH_IDLE_MS = 150_000;
 
@@ -109,6 +110,15 @@ interface Call extends RequestFacts {
   readonly body?: string;
   readonly contentType?: string;
   readonly maxBytes: number;
+}
+
+/** What ends a request, and how to tell the two apart. */
+interface Limits {
+  readonly signal: AbortSignal;
+  readonly expired: () => boolean;
+  readonly caller: AbortSignal | undefined;
+  /** The words for a time that is up. */
+  readonly late: string;
 }
 
 interface Pools {
@@ -206,18 +216,21 @@ export class KubeClient {
         timeoutSeconds: options.timeoutSeconds.toString(),
       },
     };
-    using total = startDeadline(options.timeoutSeconds * 1000 + WATCH_GRACE_MS, options.signal);
+    using total = startDeadline(options.timeoutSeconds * 1000 + this.#settings.watchGraceMs, options.signal);
     using idle = startDeadline(this.#settings.readTimeoutMs, total.signal);
+    const limits: Limits = {
+      signal: idle.signal,
+      expired: () => total.expired || idle.expired,
+      caller: options.signal,
+      late: 'the server went silent or did not end the watch in time',
+    };
     try {
-      const { body } = await this.#open(call, idle, (pools) => pools.watches);
+      const { body } = await this.#open(call, limits, (pools) => pools.watches);
+      idle.extend(options.idleTimeoutMs ?? WATCH_IDLE_MS);
       options.onOpen?.();
-      const idleMs = options.idleTimeoutMs ?? WATCH_IDLE_MS;
-      idle.extend(idleMs);
-      const chunks = eachExtending(body, idle);
-      yield* readWatchEvents(chunks, call, this.#settings.maxEventBytes);
+      yield* readWatchEvents(eachExtending(body, idle), call, this.#settings.maxEventBytes);
     } catch (error) {
-      const expired = total.expired || idle.expired;
-      throw this.#failure(call, error, expired, options.signal, 'the stream went silent or did not end in time');
+      throw this.#failure(call, error, limits);
     }
   }
 
@@ -249,8 +262,14 @@ export class KubeClient {
   ): Promise<{ object: JsonObject; bytes: number }> {
     const timeoutMs = options.timeoutMs ?? defaultTimeoutMs;
     using deadline = startDeadline(timeoutMs, options.signal);
+    const limits: Limits = {
+      signal: deadline.signal,
+      expired: () => deadline.expired,
+      caller: options.signal,
+      late: `no answer within ${timeoutMs / 1000} s`,
+    };
     try {
-      const { body, headers } = await this.#open(call, deadline, (pools) => pools.requests);
+      const { body, headers } = await this.#open(call, limits, (pools) => pools.requests);
       const length = Number(headers['content-length']);
       const answer = await readBody(body, call.maxBytes, length);
       if (answer === undefined) {
@@ -262,27 +281,27 @@ export class KubeClient {
       }
       return { object, bytes: answer.length };
     } catch (error) {
-      throw this.#failure(call, error, deadline.expired, options.signal, `no answer within ${timeoutMs / 1000} s`);
+      throw this.#failure(call, error, limits);
     }
   }
 
   /** Sends the request and resolves with a success whose body is still to be read. */
-  async #open(call: Call, deadline: Deadline, choose: (pools: Pools) => Dispatcher): Promise<Dispatcher.ResponseData> {
-    const credentials = await this.#credentials(call, this.#connection.credentials(), deadline);
+  async #open(call: Call, limits: Limits, choose: (pools: Pools) => Dispatcher): Promise<Dispatcher.ResponseData> {
+    const credentials = await this.#credentials(call, this.#connection.credentials(), limits);
     try {
-      return await this.#attempt(call, credentials, deadline, choose);
+      return await this.#attempt(call, credentials, limits, choose);
     } catch (error) {
       if (!(error instanceof KubeError) || error.code !== 'Unauthorized') throw error;
-      const fresh = await this.#credentials(call, this.#connection.reload(credentials), deadline);
-      return await this.#attempt(call, fresh, deadline, choose);
+      const fresh = await this.#credentials(call, this.#connection.reload(credentials), limits);
+      return await this.#attempt(call, fresh, limits, choose);
     }
   }
 
-  async #credentials(call: Call, reading: Promise<Credentials>, deadline: Deadline): Promise<Credentials> {
+  async #credentials(call: Call, reading: Promise<Credentials>, limits: Limits): Promise<Credentials> {
     try {
-      return await untilAborted(reading, deadline.signal);
+      return await untilAborted(reading, limits.signal);
     } catch (error) {
-      if (deadline.signal.aborted) throw error;
+      if (limits.signal.aborted) throw error;
       const detail = printable(error instanceof Error ? error.message : 'no credentials', 300);
       throw requestError(call, 'Unauthorized', `cannot get credentials: ${detail}`, { cause: error });
     }
@@ -291,7 +310,7 @@ export class KubeClient {
   async #attempt(
     call: Call,
     credentials: Credentials,
-    deadline: Deadline,
+    limits: Limits,
     choose: (pools: Pools) => Dispatcher,
   ): Promise<Dispatcher.ResponseData> {
     const started = performance.now();
@@ -309,7 +328,7 @@ export class KubeClient {
           ...credentials.headers,
         },
         ...(call.body === undefined ? {} : { body: call.body }),
-        signal: deadline.signal,
+        signal: limits.signal,
       });
       status = answer.statusCode;
       if (status >= 200 && status < 300) {
@@ -324,9 +343,9 @@ export class KubeClient {
         retryAfter: Array.isArray(retryAfter) ? retryAfter[0] : retryAfter,
       });
     } catch (error) {
-      const failure = this.#failure(call, error, deadline.expired, undefined, 'no answer in time');
-      code = deadline.signal.aborted && !deadline.expired ? 'Aborted' : failure.code;
-      throw error;
+      const failure = this.#failure(call, error, limits);
+      code = failure.code;
+      throw failure;
     } finally {
       this.#tell({
         verb: call.verb,
@@ -395,14 +414,14 @@ export class KubeClient {
     return new ProxyAgent({ ...options, uri: proxyUrl, requestTls: connect });
   }
 
-  #failure(call: Call, error: unknown, expired: boolean, signal: AbortSignal | undefined, late: string): KubeError {
+  #failure(call: Call, error: unknown, limits: Limits): KubeError {
     if (error instanceof KubeError) return error;
-    if (signal?.aborted === true || this.#closed) return requestError(call, 'Aborted', 'ended by the caller');
-    if (expired) return requestError(call, 'Timeout', late, { cause: error });
-    const code = errorCode(error);
+    if (limits.caller?.aborted === true || this.#closed) return requestError(call, 'Aborted', 'ended by the caller');
+    if (limits.expired()) return requestError(call, 'Timeout', limits.late, { cause: error });
     if (error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError) {
       return requestError(call, 'Malformed', 'not an HTTP answer', { cause: error });
     }
+    const code = errorCode(error);
     const trust = isCertificateProblem(code) ? ` (checked against ${this.#connection.caSource})` : '';
     const detail = code ?? printable(error instanceof Error ? error.message : 'unknown', 100);
     return requestError(call, 'Unreachable', `${this.#connection.server}: ${detail}${trust}`, { cause: error });
@@ -419,7 +438,14 @@ function checkedSettings(settings: Settings): Settings {
   return settings;
 }
 
-const COUNTS = ['connections', 'readTimeoutMs', 'writeTimeoutMs', 'maxAnswerBytes', 'maxEventBytes'] as const;
+const COUNTS = [
+  'connections',
+  'readTimeoutMs',
+  'writeTimeoutMs',
+  'maxAnswerBytes',
+  'maxEventBytes',
+  'watchGraceMs',
+] as const;
 
 /**
  * What the API server itself takes for the name of anything. It decodes a path before it splits it, so escaping alone would

@@ -126,6 +126,8 @@ export class Reflector<R> {
   #lastFailureAt = Number.NEGATIVE_INFINITY;
   /** On the monotonic clock. */
   #relistAt = 0;
+  /** On the monotonic clock: when the store was last known to be what the server has, unless that is now. */
+  #currentAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ReflectorOptions<R>) {
     this.#options = options;
@@ -148,6 +150,14 @@ export class Reflector<R> {
   /** How often `key` or `project` threw, for a metric. */
   get projectionErrors(): number {
     return this.#projectionErrors;
+  }
+
+  /**
+   * For how long the store may have been behind the server, in milliseconds: 0 while the watch is open, else the time
+   * since the watch was lost or the last list came in; infinite before the first.
+   */
+  get staleForMs(): number {
+    return this.#state.phase === 'live' ? 0 : this.#clock.monotonic() - this.#currentAt;
   }
 
   /** Returns the function that ends the subscription. */
@@ -243,6 +253,7 @@ export class Reflector<R> {
     }
     this.#resourceVersion = resourceVersion;
     store.replace(records);
+    this.#currentAt = this.#clock.monotonic();
     this.#hasSynced = true;
     this.#synced.resolve(undefined);
     this.#relistAt = this.#clock.monotonic() + this.#tuning.relistIntervalMs * (0.9 + this.#random() / 5);
@@ -367,6 +378,7 @@ export class Reflector<R> {
     const before = this.#state;
     if (before.phase === phase && before.reason === reason) return;
     const now = this.#clock.now();
+    if (before.phase === 'live') this.#currentAt = this.#clock.monotonic();
     this.#state = {
       phase,
       since: before.phase === phase ? before.since : now,

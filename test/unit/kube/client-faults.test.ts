@@ -150,6 +150,43 @@ describe('connections that break', () => {
     expect(server.connections).toBeLessThanOrEqual(4);
   });
 
+  test('an answer that announces more than the cap is not waited for', async () => {
+    const server = await serve((_request, response) => {
+      response.writeHead(200, { 'content-length': '5000000000' });
+      response.flushHeaders();
+    });
+    const error = await failure(clientOf(server.url).get(backups, ref));
+    expect(error).toMatchObject({ code: 'TooLarge', status: 200 });
+    await until(() => server.openSockets === 0);
+  });
+
+  test('a connection made with old key material is not used with the new', async () => {
+    const server = await serve((_request, response) => response.end('{}'));
+    const connection = connectionTo(server.url);
+    connection.credentials = () => Promise.resolve({ headers: {}, tls: {} });
+    const client = new KubeClient(connection);
+    closers.unshift(() => client.close());
+    for (let round = 0; round < 3; round += 1) await client.get(backups, ref);
+    expect(server.connections).toBe(3);
+    await until(() => server.openSockets === 1);
+  });
+
+  test('closing the client ends watches on connections made with old key material as well', async () => {
+    const server = await serve((_request, response) => {
+      void sendPieces(response, [line('a')]);
+    });
+    const connection = connectionTo(server.url);
+    connection.credentials = () => Promise.resolve({ headers: {}, tls: {} });
+    const client = new KubeClient(connection);
+    const watching = [1, 2].map(() =>
+      failure(collect(client.watch(backups, { resourceVersion: '5', timeoutSeconds: 60 }))),
+    );
+    await until(() => server.requests.length === 2);
+    await client.close();
+    expect((await Promise.all(watching)).map(({ code }) => code)).toEqual(['Aborted', 'Aborted']);
+    await until(() => server.openSockets === 0);
+  });
+
   test('renewed key material opens new connections, and the old ones end with their last request', async () => {
     let release = (): void => undefined;
     const server = await serve((request, response) => {
@@ -236,6 +273,20 @@ describe('a watch', () => {
     expect(events).toHaveLength(60);
   });
 
+  test('that the server does not end in time is ended by us, though events still come', async () => {
+    const server = await serve((_request, response) => {
+      void sendPieces(
+        response,
+        Array.from({ length: 1_000 }, () => line('a')),
+      );
+    });
+    const client = clientOf(server.url, { watchGraceMs: 50 });
+    const started = performance.now();
+    const watching = collect(client.watch(backups, { resourceVersion: '5', timeoutSeconds: 0.1 }));
+    expect((await failure(watching)).code).toBe('Timeout');
+    expect(performance.now() - started).toBeLessThan(1_500);
+  });
+
   test('whose headers do not come is given up after the deadline of a read', async () => {
     const heard: RequestInfo[] = [];
     const server = await serve(() => undefined);
@@ -268,6 +319,21 @@ describe('a watch', () => {
       break;
     }
     await until(() => server.openSockets === 0);
+  });
+
+  test('and a request that the caller ended are aborted in the metrics, too', async () => {
+    const heard: RequestInfo[] = [];
+    const server = await serve(() => undefined);
+    const client = clientOf(server.url, { onRequest: (info) => heard.push(info) });
+    const caller = new AbortController();
+    const both = [
+      failure(collect(client.watch(backups, { ...options, signal: caller.signal }))),
+      failure(client.get(backups, ref, { signal: caller.signal })),
+    ];
+    await until(() => server.requests.length === 2);
+    caller.abort();
+    await Promise.all(both);
+    expect(heard.map(({ code }) => code)).toEqual(['Aborted', 'Aborted']);
   });
 
   test('takes no connection from the requests', async () => {

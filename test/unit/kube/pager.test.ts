@@ -98,6 +98,14 @@ describe('a paged list', () => {
     expect((await names()).pages).toEqual([[], ['b']]);
   });
 
+  test('asks for more at a time when items turn out to be small', async () => {
+    expectPage(undefined, 2).reply(200, page(['a', 'b'], 'one'));
+    expectPage('one', 8).reply(200, page(['c'], 'two'));
+    expectPage('two', 32).reply(200, page(['d']));
+    const pageSize = new PageSize({ initial: 2 });
+    expect((await names({ pageSize })).pages).toEqual([['a', 'b'], ['c'], ['d']]);
+  });
+
   test('starts over when its token has expired in the middle, and forgets what it had', async () => {
     expectPage().reply(200, page(['a', 'gone'], 'one'));
     expectPage('one').reply(410, expired);
@@ -165,7 +173,7 @@ describe('a page over the cap', () => {
     expectPage(undefined, 1).reply(200, bigPage(['a'], 'one'));
     expectPage('one', 1).reply(200, bigPage(['b']));
     const pageSize = new PageSize({ initial: 4, max: 500, targetBytes: 900 });
-    expect((await names({ pageSize, pageCapBytes: 1_500 })).pages).toEqual([['a'], ['b']]);
+    expect((await names({ pageSize, pageCapBytes: 800 })).pages).toEqual([['a'], ['b']]);
     expect(slept).toEqual([]);
   });
 

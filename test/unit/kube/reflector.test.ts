@@ -127,6 +127,21 @@ describe('a reflector', () => {
     expect([...sizes]).toEqual([5]);
   });
 
+  test('forgets what it gathered when the list has to start over', async () => {
+    for (const name of ['a', 'b', 'c']) api.put(name, name);
+    api.pageItems = 1;
+    const original = api.listPage.bind(api);
+    let pages = 0;
+    api.listPage = (resource, options) => {
+      pages += 1;
+      if (pages !== 2) return original(resource, options);
+      api.remove('a', false);
+      return Promise.reject(fault('Gone', { status: 410 }));
+    };
+    await start();
+    expect(held()).toEqual({ b: 'b', c: 'c' });
+  });
+
   test('goes on with a new watch from the last event when the server ends one in time', async () => {
     await start();
     await pass(100_000);
@@ -586,9 +601,11 @@ describe('stopping', () => {
     await running;
     api.put('a', 1, false);
     stop = new AbortController();
+    const phases: string[] = [];
+    reflector.onState(({ phase }) => phases.push(phase));
     running = reflector.run(stop.signal);
     await settle();
-    expect(reflector.state.phase).toBe('live');
+    expect(phases).toEqual(['syncing', 'live']);
     expect(held()).toEqual({ a: 1 });
   });
 });

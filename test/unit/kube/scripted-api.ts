@@ -57,7 +57,8 @@ export class ScriptedApi implements Pick<KubeClient, 'listPage' | 'watch'> {
   }
 
   remove(name: string, told = true): void {
-    const object = this.#stamped(name, undefined);
+    // As the real one does, it tells what the object was.
+    const object = this.#stamped(name, this.objects.get(name)?.['value']);
     this.objects.delete(name);
     if (told) this.send({ type: 'DELETED', object, resourceVersion: String(this.resourceVersion) });
   }
