@@ -20,7 +20,7 @@ help: ## Show this list
 install: $(INSTALLED) ## Install the npm packages of package-lock.json, if they are not
 
 $(INSTALLED): package-lock.json
-	@if ! cmp -s $< $@; then npm ci; cp $< $@; fi
+	@if ! cmp -s $< $@; then npm ci --loglevel=error; cp $< $@; fi
 	@touch $@
 
 .PHONY: build
