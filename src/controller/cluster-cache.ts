@@ -37,7 +37,10 @@ export interface ClusterCacheOptions {
 }
 
 /** Any reflector, whatever its records. */
-type AnyReflector = Pick<Reflector<unknown>, 'listOnce' | 'run' | 'waitForSync' | 'state' | 'hasSynced'>;
+type AnyReflector = Pick<Reflector<unknown>, 'listOnce' | 'run' | 'waitForSync' | 'state' | 'hasSynced' | 'staleForMs'>;
+
+/** How old knowledge of a kind may be to be decided upon; more than a watch or two that break. */
+const staleAllowedMs = 30_000;
 
 /** How often the log is reminded of what the start waits for. */
 const syncReminderMs = 30_000;
@@ -58,7 +61,8 @@ function byNamespaceAndName(object: JsonObject): string | undefined {
  */
 export class ClusterCache {
   readonly #options: ClusterCacheOptions;
-  readonly #reflectors: readonly AnyReflector[];
+  /** By kind, as `backups.velero.io`. */
+  readonly #reflectors = new Map<string, AnyReflector>();
   readonly nonAdminBackups: Store<NonAdminBackupRecord>;
   readonly state: ClusterState;
 
@@ -86,50 +90,60 @@ export class ClusterCache {
     this.#onChange(namespaces, stores.namespaces, (key) => state.namespaceChanged(key));
     this.#onChange(nonAdminBackups, stores.nonAdminBackups, (key) => state.nonAdminBackupChanged(key));
     this.#onChange(backups, stores.backups, (...change) => state.backupChanged(...change));
-    this.#reflectors = [
-      this.#reflector({
-        resource: namespaces,
-        key: byName,
-        project: (object) => toNamespaceRecord(object, namespaceSelector),
-        store: stores.namespaces,
-      }),
-      this.#reflector({
-        resource: backupStorageLocations,
-        ...inOadpNamespace,
-        project: toStorageLocationRecord,
-        store: stores.storageLocations,
-      }),
-      this.#reflector({
-        resource: nonAdminBackupStorageLocations,
-        key: byNamespaceAndName,
-        project: toLocationOwnerRecord,
-        store: stores.locationOwners,
-      }),
-      this.#reflector({
-        resource: deleteBackupRequests,
-        ...inOadpNamespace,
-        project: toDeleteRequestRecord,
-        store: stores.deleteRequests,
-      }),
-      this.#reflector({
-        resource: backups,
-        ...inOadpNamespace,
-        labelSelector: nacLabelSelector,
-        project: toBackupRecord,
-        store: stores.backups,
-      }),
-      this.#reflector({
-        resource: nonAdminBackups,
-        key: byNamespaceAndName,
-        project: toNonAdminBackupRecord,
-        store: stores.nonAdminBackups,
-      }),
-    ];
+    this.#reflect({
+      resource: namespaces,
+      key: byName,
+      project: (object) => toNamespaceRecord(object, namespaceSelector),
+      store: stores.namespaces,
+    });
+    this.#reflect({
+      resource: backupStorageLocations,
+      ...inOadpNamespace,
+      project: toStorageLocationRecord,
+      store: stores.storageLocations,
+    });
+    this.#reflect({
+      resource: nonAdminBackupStorageLocations,
+      key: byNamespaceAndName,
+      project: toLocationOwnerRecord,
+      store: stores.locationOwners,
+    });
+    this.#reflect({
+      resource: deleteBackupRequests,
+      ...inOadpNamespace,
+      project: toDeleteRequestRecord,
+      store: stores.deleteRequests,
+    });
+    this.#reflect({
+      resource: backups,
+      ...inOadpNamespace,
+      labelSelector: nacLabelSelector,
+      project: toBackupRecord,
+      store: stores.backups,
+    });
+    this.#reflect({
+      resource: nonAdminBackups,
+      key: byNamespaceAndName,
+      project: toNonAdminBackupRecord,
+      store: stores.nonAdminBackups,
+    });
   }
 
   /** Whether every kind has been listed once. Before that nothing may be decided. */
   get hasSynced(): boolean {
-    return this.#reflectors.every(({ hasSynced }) => hasSynced);
+    return [...this.#reflectors.values()].every(({ hasSynced }) => hasSynced);
+  }
+
+  /**
+   * Which kind is too far behind the server for a decision, and why; undefined where none is. What is known of a kind
+   * that cannot be read any more says nothing about what is there: it is neither there nor gone (field case D3).
+   */
+  get stale(): string | undefined {
+    for (const [resource, { staleForMs, state }] of this.#reflectors) {
+      if (staleForMs <= staleAllowedMs) continue;
+      return `${resource}: ${state.phase}${state.reason === undefined ? '' : `, ${state.reason}`}`;
+    }
+    return undefined;
   }
 
   /**
@@ -140,7 +154,9 @@ export class ClusterCache {
     while (!this.hasSynced) {
       try {
         await Promise.all(
-          this.#reflectors.map((reflector) => reflector.waitForSync({ signal, timeoutMs: syncReminderMs })),
+          [...this.#reflectors.values()].map((reflector) =>
+            reflector.waitForSync({ signal, timeoutMs: syncReminderMs }),
+          ),
         );
       } catch (error) {
         if (!(error instanceof SyncTimeoutError)) throw error;
@@ -151,12 +167,12 @@ export class ClusterCache {
 
   /** Lists every kind once. Rejects with the first KubeError. */
   async listAll(signal: AbortSignal): Promise<void> {
-    await Promise.all(this.#reflectors.map((reflector) => reflector.listOnce(signal)));
+    await Promise.all([...this.#reflectors.values()].map((reflector) => reflector.listOnce(signal)));
   }
 
   /** Lists and watches every kind until the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
-    await Promise.all(this.#reflectors.map((reflector) => reflector.run(signal)));
+    await Promise.all([...this.#reflectors.values()].map((reflector) => reflector.run(signal)));
   }
 
   #store<R>(): Store<R> {
@@ -177,13 +193,13 @@ export class ClusterCache {
     });
   }
 
-  #reflector<R>(options: Omit<ReflectorOptions<R>, 'client' | 'log'>): Reflector<R> {
+  #reflect<R>(options: Omit<ReflectorOptions<R>, 'client' | 'log'>): void {
     const { client, log, onReflectorState } = this.#options;
     const reflector = new Reflector<R>({ ...options, client, log });
     const resource = qualifiedName(options.resource);
     reflector.onState((state) => {
       onReflectorState(resource, state);
     });
-    return reflector;
+    this.#reflectors.set(resource, reflector);
   }
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { EventRecorder } from '../kube/events.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { systemClock } from '../kube/clock.ts';
 import { KubeError } from '../kube/errors.ts';
 import { LeaderElector, processIdentity } from '../kube/leader-elector.ts';
 import type { ReflectorState } from '../kube/reflector.ts';
@@ -29,6 +30,9 @@ type Term = Pick<ReconcileOptions, 'stop' | 'isLeading'>;
 /** How long the end of the process waits for events that are still to be sent. */
 const eventsPatienceMs = 2000;
 
+/** How often it is looked whether what is known is up to date again. */
+const staleCheckMs = 250;
+
 /** Work that waits for longer than this while nothing gets done means that the loop is stuck. */
 const stuckAfterMs = 120_000;
 
@@ -53,6 +57,7 @@ class Controller {
   /** Only while this replica leads. */
   #queue: WorkQueue | undefined;
   #lastDone = performance.now();
+  #staleSaid: string | undefined;
 
   constructor(context: CommandContext) {
     const { settings, log, metrics } = context;
@@ -97,7 +102,9 @@ class Controller {
   async run(): Promise<void> {
     const { settings, log, signal, health } = this.#context;
     log.info({ settings: describeSettings(settings), identity: this.#identity }, 'nab-sync starts');
-    health.ready.set('synced', () => (this.#cache.hasSynced ? undefined : 'the first lists are not complete'));
+    health.ready.set('synced', () =>
+      this.#cache.hasSynced ? undefined : `the first lists are not complete: ${this.#cache.stale ?? 'nearly there'}`,
+    );
     health.live.set('queue', () => this.#stuck());
     const watching = new AbortController();
     const watches = Promise.all([this.#cache.run(watching.signal), this.#period.run(watching.signal)]);
@@ -177,11 +184,24 @@ class Controller {
   }
 
   async #reconcile(namespace: string, priority: number, term: Term): Promise<NextLook> {
+    await this.#whileStale(term.stop);
     const began = performance.now();
     const report = await this.#reconciler.reconcile(namespace, { ...term, live: priority === urgency.namespace });
     this.#count(report, (performance.now() - began) / 1000);
     this.#lastDone = performance.now();
     return { retry: report.retry, againInMs: report.againInMs };
+  }
+
+  /** Holds work back while a kind cannot be read: what was last known of it may be long untrue. */
+  async #whileStale(stop: AbortSignal): Promise<void> {
+    while (this.#cache.stale !== undefined && !stop.aborted) {
+      if (this.#staleSaid !== this.#cache.stale) {
+        this.#staleSaid = this.#cache.stale;
+        this.#context.log.warn({ detail: this.#staleSaid }, 'work waits until every kind can be read again');
+      }
+      await systemClock.sleep(staleCheckMs, stop);
+    }
+    this.#staleSaid = undefined;
   }
 
   #count({ namespace, items }: NamespaceReport, seconds: number): void {
@@ -221,6 +241,8 @@ class Controller {
   }
 
   #stuck(): string | undefined {
+    // A restart would not bring the API server back.
+    if (this.#cache.stale !== undefined) return undefined;
     const stuckMs = Math.min(this.#queue?.longestWaitMs ?? 0, performance.now() - this.#lastDone);
     if (stuckMs < stuckAfterMs) return undefined;
     return `namespaces wait, and none was done for ${(stuckMs / 1000).toFixed(0)} s`;
