@@ -8,7 +8,8 @@ import { eventsIn } from './support/events.ts';
 import { mainJob } from './support/main-job.ts';
 import { byName, expectedNab } from './support/nabs.ts';
 import { onceReport } from './support/reports.ts';
-import { nabOf, versionsIn, worldOfReasons, type WorldOfReasons } from './support/world-of-reasons.ts';
+import { versionsIn } from './support/versions.ts';
+import { nabOf, worldOfReasons, type WorldOfReasons } from './support/world-of-reasons.ts';
 
 const job = await mainJob();
 let world: WorldOfReasons;

@@ -5,7 +5,8 @@ import { objectAt, stringAt } from '../../../src/kube/json.ts';
 import { actionOf, type DecisionReason } from '../../../src/sync/reasons.ts';
 import { mainJob } from './support/main-job.ts';
 import { explainReport, planReport } from './support/reports.ts';
-import { versionsIn, worldOfReasons, type Case, type WorldOfReasons } from './support/world-of-reasons.ts';
+import { versionsIn } from './support/versions.ts';
+import { worldOfReasons, type Case, type WorldOfReasons } from './support/world-of-reasons.ts';
 
 const job = await mainJob();
 let world: WorldOfReasons;

@@ -268,23 +268,6 @@ function withoutStatus({ status, ...rest }: JsonObject): JsonObject {
   return rest;
 }
 
-/** Every object in these namespaces, with its version: what a command that writes nothing leaves as it was. */
-export async function versionsIn(job: MainJob, namespaces: readonly string[]): Promise<Record<string, string>> {
-  const listable = job.objects.kinds.filter(({ namespaced, verbs }) => namespaced && verbs.includes('list'));
-  const found = await Promise.all(
-    namespaces.flatMap((namespace) =>
-      listable.map(async (resource) => {
-        const items = await job.objects.list(resource, { namespace });
-        return items.map((item): [string, string] => {
-          const { name, resourceVersion } = objectAt(item, 'metadata');
-          return [`${resource.plural} ${namespace}/${String(name)}`, String(resourceVersion)];
-        });
-      }),
-    ),
-  );
-  return Object.fromEntries(found.flat());
-}
-
 /** The NAB that a case is about, if it is there. */
 export async function nabOf(job: MainJob, { claim }: Case): Promise<JsonObject | undefined> {
   return await job.objects.get(kinds.nonAdminBackups, { namespace: claim.namespace, name: claim.name });
