@@ -46,3 +46,8 @@ export async function answerWithin<T>(
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'Unknown';
 }
+
+/** What a request rejected with, in one line for people. A KubeError names verb and resource in it. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'unknown fault';
+}

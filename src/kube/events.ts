@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { answerWithin, codeOf, DeadlineExceeded } from './answer-within.ts';
+import { answerWithin, codeOf, DeadlineExceeded, messageOf } from './answer-within.ts';
 import { systemClock } from './clock.ts';
 import type { Clock } from './clock.ts';
 import { KubeError, policyFor } from './errors.ts';
@@ -130,7 +130,7 @@ export class EventRecorder {
     }
     const namespace = eventNamespace(fact.regarding);
     if (namespace === undefined) {
-      this.#fail('Invalid', 1);
+      this.#fail('Invalid', 1, 'the object of the event is in no namespace that can exist');
       return;
     }
     const now = this.#clock.now();
@@ -235,7 +235,7 @@ export class EventRecorder {
       }
       entry.attempts += 1;
       if (!passes(error) || entry.attempts >= mostAttempts) {
-        this.#fail(codeOf(error), entry.seen.count);
+        this.#fail(codeOf(error), entry.seen.count, messageOf(error));
         return;
       }
       // All wait, not only this one: whatever ails the API server, more events do not cure it.
@@ -316,19 +316,19 @@ export class EventRecorder {
     this.#logNowAndThen(why, count, 'events dropped');
   }
 
-  #fail(code: string, count: number): void {
+  #fail(code: string, count: number, detail: string): void {
     this.#tally.failed += count;
-    this.#logNowAndThen(code, count, 'events could not be written');
+    this.#logNowAndThen(code, count, 'events could not be written', detail);
   }
 
   /** The reasons are few, so the memory of them is bounded. */
-  #logNowAndThen(reason: string, count: number, message: string): void {
+  #logNowAndThen(reason: string, count: number, message: string, detail?: string): void {
     const now = this.#clock.monotonic();
     const before = this.#logged.get(reason);
     const events = (before?.unlogged ?? 0) + count;
     const quiet = before !== undefined && now - before.at < quietMs;
     this.#logged.set(reason, quiet ? { at: before.at, unlogged: events } : { at: now, unlogged: 0 });
-    if (!quiet) this.#log.warn({ reason, events }, message);
+    if (!quiet) this.#log.warn({ reason, events, ...(detail === undefined ? {} : { detail }) }, message);
   }
 }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
-import { answerWithin, codeOf } from './answer-within.ts';
+import { answerWithin, codeOf, messageOf } from './answer-within.ts';
 import { systemClock } from './clock.ts';
 import type { Clock } from './clock.ts';
 import { KubeError, policyFor } from './errors.ts';
@@ -201,7 +201,8 @@ export class LeaderElector {
    *
    * Faults of the API never reject it while it waits for the Lease or leads; they show in `state` and in the log. With
    * `ifHeld: 'leave'` it rejects with the last error when the Lease could not be read or written for a whole lease
-   * duration. When the work rejects, the Lease is given back and the run rejects with the same error.
+   * duration, or at once when only an admin can help, as with a missing right. When the work rejects, the Lease is given
+   * back and the run rejects with the same error.
    */
   async run({ signal, lead, ifHeld = 'wait' }: ElectionRun): Promise<ElectionEnd> {
     if (this.#running) throw new Error('LeaderElector.run was called while a run is under way');
@@ -226,7 +227,8 @@ export class LeaderElector {
       let wait = this.#jittered(this.#retryPeriodMs);
       if (attempt.kind === 'failed') {
         const failingForMs = this.#clock.monotonic() - answeredAt;
-        if (ifHeld === 'leave' && failingForMs >= this.#leaseDurationMs) throw attempt.error;
+        const hopeless = policyFor(attempt.error) === 'needsAdmin' || failingForMs >= this.#leaseDurationMs;
+        if (ifHeld === 'leave' && hopeless) throw attempt.error;
         wait = this.#backoff(failures, attempt.error);
         failures += 1;
       } else {
@@ -324,7 +326,7 @@ export class LeaderElector {
       this.#setState({ problem: undefined });
       return attempt;
     } catch (error) {
-      if (!signal.aborted) this.#setState({ problem: codeOf(error) });
+      if (!signal.aborted) this.#setState({ problem: codeOf(error) }, messageOf(error));
       return { kind: 'failed', error };
     }
   }
@@ -410,7 +412,8 @@ export class LeaderElector {
       });
       this.#unanswered = undefined;
     } catch (error) {
-      this.#log.warn({ lease: this.#ref, code: codeOf(error) }, 'lease not released, it will expire');
+      const detail = messageOf(error);
+      this.#log.warn({ lease: this.#ref, code: codeOf(error), detail }, 'lease not released, it will expire');
     }
   }
 
@@ -469,14 +472,15 @@ export class LeaderElector {
     return ms * (1 - jitter * this.#random());
   }
 
-  #setState(change: Partial<Omit<ElectionState, 'since'>>): void {
+  /** @param detail says more about a problem than its code, for the log */
+  #setState(change: Partial<Omit<ElectionState, 'since'>>, detail?: string): void {
     const before = this.#state;
     const after = { ...before, ...change };
     if (before.leader === after.leader && before.holder === after.holder && before.problem === after.problem) return;
     this.#state = { ...after, since: this.#clock.now() };
     if (after.problem !== before.problem) {
       if (after.problem === undefined) this.#log.info({ lease: this.#ref }, 'lease can be used again');
-      else this.#log.warn({ lease: this.#ref, code: after.problem }, 'lease cannot be used');
+      else this.#log.warn({ lease: this.#ref, code: after.problem, detail }, 'lease cannot be used');
     }
     if (after.holder !== before.holder && after.holder !== undefined && after.holder !== this.#identity) {
       this.#log.info({ lease: this.#ref, holder: after.holder }, 'lease is held by another');

@@ -656,12 +656,24 @@ describe('leaving when the Lease is held', () => {
 
   it('fails with the last error when the API does not answer for a lease duration', async () => {
     const job = candidate('job');
-    job.fate = () => ({ end: 'Forbidden' });
+    job.fate = () => ({ end: 'ServerError' });
     job.start({ ifHeld: 'leave' });
     await world.advance(14_000);
     expect(job.failure).toBeUndefined();
     await world.advance(6_000);
-    expect(job.failure).toMatchObject({ code: 'Forbidden' });
+    expect(job.failure).toMatchObject({ code: 'ServerError' });
     expect(world.sleeping).toBe(0);
   });
+
+  it.each(['Forbidden', 'Unauthorized', 'KindNotInstalled'] as const)(
+    'fails at once with %s: only an admin can help, and nobody waits for him',
+    async (code) => {
+      const job = candidate('job');
+      job.fate = () => ({ end: code });
+      job.start({ ifHeld: 'leave' });
+      await world.advance(100);
+      expect(job.failure).toMatchObject({ code });
+      expect(world.sleeping).toBe(0);
+    },
+  );
 });
