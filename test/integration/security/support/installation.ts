@@ -54,26 +54,24 @@ function rolesAmong(objects: readonly JsonObject[]): z.infer<typeof role>[] {
   return objects.filter(({ kind }) => kind === 'Role' || kind === 'ClusterRole').map((object) => role.parse(object));
 }
 
-/** The roles among the objects without one right; throws if they never had it. */
-function rolesWithout(objects: readonly JsonObject[], right: Right): JsonObject[] {
-  const { group, plural } = right.resource;
-  const path = right.subresource === undefined ? plural : `${plural}/${right.subresource}`;
-  const before = grantedLines(objects);
-  const roles = rolesAmong(objects).map((each) => {
-    if ((each.kind === 'ClusterRole') !== (right.scope === 'cluster')) return each;
-    const rules = each.rules.flatMap((granting) => {
-      const { apiGroups, resources, verbs } = granting;
-      if (!apiGroups.includes(group) || !resources.includes(path) || !verbs.includes(right.verb)) return [granting];
-      return [
-        { ...granting, resources: resources.filter((resource) => resource !== path) },
-        { ...granting, resources: [path], verbs: verbs.filter((verb) => verb !== right.verb) },
-      ].filter((kept) => kept.resources.length > 0 && kept.verbs.length > 0);
-    });
-    return { ...each, rules };
-  });
-  const lost = before.filter((line) => !grantedLines(roles).includes(line));
-  if (lost.length !== 1 || lost[0] !== rightLine(right))
-    throw new Error(`not to be had: roles without ${rightLine(right)}`);
+/** The roles among the objects without some rights; throws if they never had them, or would lose others too. */
+function rolesWithout(objects: readonly JsonObject[], withdrawn: readonly Right[]): JsonObject[] {
+  const unwanted = new Set(withdrawn.map(rightLine));
+  const roles = rolesAmong(objects).map(({ rules, ...each }) => ({
+    ...each,
+    // One rule for each single right, so that any of them can be left out.
+    rules: rules
+      .flatMap(({ apiGroups, resources, verbs, ...names }) =>
+        apiGroups.flatMap((group) =>
+          resources.flatMap((resource) =>
+            verbs.map((verb) => ({ ...names, apiGroups: [group], resources: [resource], verbs: [verb] })),
+          ),
+        ),
+      )
+      .filter((single) => !grantedLines([{ ...each, rules: [single] }]).some((line) => unwanted.has(line))),
+  }));
+  const lost = grantedLines(objects).filter((line) => !grantedLines(roles).includes(line));
+  if (lost.length !== unwanted.size) throw new Error(`cannot be taken away: ${[...unwanted].join(', ')}`);
   return roles;
 }
 
@@ -86,21 +84,24 @@ export interface Installation {
   readonly account: { readonly namespace: string; readonly name: string };
   /** As applied. */
   readonly manifests: readonly JsonObject[];
-  /** Takes one right away; the others are as they were. */
-  withdraw(right: Right): Promise<void>;
+  /** Takes these rights away; all others are granted. */
+  withdraw(...withdrawn: readonly Right[]): Promise<void>;
   /** Grants all rights again. */
   restore(): Promise<void>;
 }
+
+/** Rendered once a file, since kustomize takes its time, and filled in for each install. */
+let rendered: ReturnType<typeof renderManifests> | undefined;
 
 /** Installs nab-sync into an OADP namespace of its own, which it makes. The cluster-wide objects go after the file's tests. */
 export async function install(here: Isolated, name: string): Promise<Installation> {
   const oadpNamespace = await here.createTenant(name);
   const suffix = `-${randomBytes(4).toString('hex')}`;
-  const manifests = await renderManifests({
-    kubectl: here.kubectl,
-    namespace: oadpNamespace,
-    nameSuffix: suffix,
-  });
+  rendered ??= renderManifests({ kubectl: here.kubectl, namespace: 'the-namespace', nameSuffix: '-the-suffix' });
+  const text = JSON.stringify(await rendered)
+    .replaceAll('the-namespace', oadpNamespace)
+    .replaceAll('-the-suffix', suffix);
+  const manifests = z.array(z.record(z.string(), z.unknown())).parse(JSON.parse(text));
   const needed = manifests.filter(({ kind }) => kind !== 'Deployment');
   for (const object of needed) await here.objects.apply(object);
   afterAll(async () => {
@@ -115,8 +116,8 @@ export async function install(here: Isolated, name: string): Promise<Installatio
     kubeconfig: await here.file(`${name}.kubeconfig`, here.api.kubeconfigFor({ token, namespace: oadpNamespace })),
     account,
     manifests,
-    async withdraw(right) {
-      await Promise.all(rolesWithout(needed, right).map((object) => here.objects.apply(object)));
+    async withdraw(...withdrawn) {
+      await Promise.all(rolesWithout(needed, withdrawn).map((object) => here.objects.apply(object)));
     },
     async restore() {
       const roles = needed.filter(({ kind }) => kind === 'Role' || kind === 'ClusterRole');
