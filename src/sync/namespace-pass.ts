@@ -1,5 +1,5 @@
 import { KubeError } from '../kube/errors.ts';
-import { apiVersion, type JsonObject, type ObjectRef, type Resource } from '../kube/resource.ts';
+import { apiVersion, qualifiedName, type JsonObject, type ObjectRef, type Resource } from '../kube/resource.ts';
 import { toBackupRecord, type BackupRecord } from '../oadp/backup.ts';
 import { backups, nonAdminBackups } from '../oadp/kinds.ts';
 import {
@@ -41,7 +41,10 @@ export interface PassContext {
   readonly state: ClusterState;
   readonly policy: SyncPolicy;
   /** The store behind `state`: what a write answered goes there at once, so that no decision rests on older knowledge. */
-  readonly nonAdminBackups: { set(key: string, record: NonAdminBackupRecord): void };
+  readonly nonAdminBackups: {
+    set(key: string, record: NonAdminBackupRecord): void;
+    delete(key: string): void;
+  };
   readonly slots: RequestSlots;
   readonly retained: RetainedBackups;
   /** Whether RBAC lets us create NABs in a namespace. */
@@ -55,8 +58,11 @@ export interface PassOptions {
   readonly priority: number;
   /** The namespace was denied last time: one create goes ahead alone before the others follow. */
   readonly probe: boolean;
-  /** Backups whose creation failed last time; they go last, so that they cannot keep the others from their turn. */
-  readonly last: ReadonlySet<string>;
+  /**
+   * By Backup: the pass in which its creation was last tried and failed. Those never tried go first, then those that
+   * have waited longest, so that no number of hopeless ones keeps the others from their turn.
+   */
+  readonly failedIn: ReadonlyMap<string, number>;
   /** Aborted: no request is begun any more; those under way are let finish. */
   readonly stop: AbortSignal;
   /**
@@ -83,6 +89,8 @@ export interface ItemResult {
   readonly nabUid?: string | undefined;
   /** Only with `failed`. */
   readonly failure?: WriteFailure;
+  /** Only with `failed`: it did not come to a request, since others had failed before it. */
+  readonly untried?: boolean;
   /** Only with `waiting`: when to look again, in milliseconds since the epoch. */
   readonly until?: number | undefined;
 }
@@ -107,10 +115,18 @@ interface Written {
 
 type Task = () => Promise<void>;
 
+/** How it goes with one kind of writes. What stops creates, a quota for instance, need not stop statuses. */
+interface Progress {
+  /** Doubtful failures in a row. */
+  doubts: number;
+  /** Why no further one is tried. */
+  stopped: WriteFailure | undefined;
+}
+
 /** Most requests of one namespace in flight: no tenant can take all slots for himself. */
 const namespaceConcurrency = 8;
 
-/** After so many doubtful failures in a row the pass ends: what follows would most likely fail alike. */
+/** After so many doubtful failures in a row no further write of the kind is tried: it would most likely fail alike. */
 const doubtsAllowed = 5;
 
 /** Most statuses of one namespace that wait before they go ahead of creates. */
@@ -132,6 +148,11 @@ function hasCode(error: unknown, ...codes: KubeError['code'][]): error is KubeEr
   return error instanceof KubeError && codes.includes(error.code);
 }
 
+/** Whether a NAB, of which a request was, is not there. */
+function isGone(error: unknown): boolean {
+  return hasCode(error, 'NotFound') && error.resource === qualifiedName(nonAdminBackups);
+}
+
 /**
  * One pass over one namespace: carries out what was decided for its backups.
  *
@@ -146,9 +167,9 @@ export class NamespacePass {
   readonly #repairs: Decided[] = [];
   readonly #statuses: PendingStatus[] = [];
   readonly #results = new Map<string, ItemResult>();
-  #doubts = 0;
-  /** Why no further create is tried. */
-  #stopped: WriteFailure | undefined;
+  readonly #creating: Progress = { doubts: 0, stopped: undefined };
+  /** Statuses, first ones and repairs. */
+  readonly #completing: Progress = { doubts: 0, stopped: undefined };
 
   constructor(namespace: string, context: PassContext, options: PassOptions) {
     this.#namespace = namespace;
@@ -167,18 +188,19 @@ export class NamespacePass {
     this.#creates.sort((a, b) => this.#turn(b) - this.#turn(a) || oldestFirst(a.backup, b.backup));
     if (this.#options.probe) await this.#probe();
     await Promise.all(Array.from({ length: namespaceConcurrency }, () => this.#work()));
-    for (const item of [...this.#creates, ...this.#repairs]) this.#notTried(item);
+    for (const item of this.#creates) this.#notTried(item, this.#creating);
+    for (const item of this.#repairs) this.#notTried(item, this.#completing);
     for (const { kept } of this.#statuses) kept?.take();
     return items.flatMap((item) => this.#results.get(item.backup.name) ?? []);
   }
 
   #turn(item: Decided): number {
-    return this.#options.last.has(item.backup.name) ? 1 : 0;
+    return this.#options.failedIn.get(item.backup.name) ?? 0;
   }
 
   /** One create at a time until one succeeds. */
   async #probe(): Promise<void> {
-    while (this.#statuses.length === 0 && this.#mayCreate()) {
+    while (this.#statuses.length === 0) {
       const task = this.#nextCreate();
       if (task === undefined) return;
       await task();
@@ -189,14 +211,18 @@ export class NamespacePass {
     for (let task = this.#next(); task !== undefined; task = this.#next()) await task();
   }
 
-  #mayCreate(): boolean {
-    return this.#stopped === undefined && !this.#options.stop.aborted;
+  #mayRequest(): boolean {
+    const { stop, isLeading } = this.#options;
+    return !stop.aborted && isLeading?.() !== false;
+  }
+
+  #mayGoOn(progress: Progress): boolean {
+    return progress.stopped === undefined && this.#mayRequest();
   }
 
   /** The client, for one more request. Throws once the stop has come. */
   #client(): NabClient {
-    const { stop, isLeading } = this.#options;
-    if (stop.aborted || isLeading?.() === false) throw new Stopped();
+    if (!this.#mayRequest()) throw new Stopped();
     return this.#context.client;
   }
 
@@ -205,40 +231,43 @@ export class NamespacePass {
     const statusFirst =
       oldest !== undefined &&
       (this.#statuses.length >= pendingStatusBound || isOverdue(oldest.dueSince, this.#context.now()));
-    if (statusFirst) return this.#nextStatus();
-    return (this.#mayCreate() ? this.#nextCreate() : undefined) ?? this.#nextStatus() ?? this.#nextRepair();
+    const status = statusFirst ? this.#nextStatus() : undefined;
+    return status ?? this.#nextCreate() ?? this.#nextStatus() ?? this.#nextRepair();
   }
 
   #nextCreate(): Task | undefined {
+    if (!this.#mayGoOn(this.#creating)) return undefined;
     const item = this.#creates.pop();
     if (item === undefined) return undefined;
     const { slots } = this.#context;
-    return () => slots.run(this.#options.priority, () => this.#settleErrors(item, () => this.#create(item)));
+    return () =>
+      slots.run(this.#options.priority, () => this.#settleErrors(item, this.#creating, () => this.#create(item)));
   }
 
   #nextStatus(): Task | undefined {
-    if (this.#options.stop.aborted) return undefined;
+    if (!this.#mayGoOn(this.#completing)) return undefined;
     const pending = this.#statuses.shift();
     if (pending === undefined) return undefined;
     const { slots, now } = this.#context;
     return () =>
       slots.runStatus(pending.dueSince, now(), () =>
-        this.#settleErrors(pending.item, () => this.#writeFirstStatus(pending)),
+        this.#settleErrors(pending.item, this.#completing, () => this.#writeFirstStatus(pending)),
       );
   }
 
   #nextRepair(): Task | undefined {
-    if (this.#options.stop.aborted) return undefined;
+    if (!this.#mayGoOn(this.#completing)) return undefined;
     const item = this.#repairs.pop();
     if (item === undefined) return undefined;
     const { slots, now } = this.#context;
-    return () => slots.runStatus(now(), now(), () => this.#settleErrors(item, () => this.#repair(item)));
+    return () =>
+      slots.runStatus(now(), now(), () => this.#settleErrors(item, this.#completing, () => this.#repair(item)));
   }
 
   async #create(item: Decided): Promise<void> {
     // The pass may have been stopped while the item waited for its slot.
-    if (!this.#mayCreate()) {
-      this.#notTried(item);
+    if (!this.#mayGoOn(this.#creating)) {
+      this.#notTried(item, this.#creating);
       return;
     }
     const { policy, state, now } = this.#context;
@@ -270,7 +299,7 @@ export class NamespacePass {
   }
 
   #created(item: Decided, origin: Origin, live: JsonObject, nab: JsonObject): void {
-    this.#doubts = 0;
+    this.#creating.doubts = 0;
     const record = this.#remember(origin, nab);
     this.#statuses.push({
       item,
@@ -291,7 +320,12 @@ export class NamespacePass {
   /** Somebody else was faster, or the cache was behind: decide again on what is really there. */
   async #alreadyThere(item: Decided, origin: Origin): Promise<void> {
     const { policy, state, now } = this.#context;
-    this.#remember(origin, await this.#readNab(origin));
+    const nab = await this.#readNab(origin);
+    if (nab === undefined) {
+      this.#goneMeanwhile(item, origin);
+      return;
+    }
+    this.#remember(origin, nab);
     await this.#carryOut(item, decide(item.backup, worldAt(policy, state, now())));
   }
 
@@ -303,15 +337,16 @@ export class NamespacePass {
 
   async #writeFirstStatus({ item, origin, nab, backupUid, kept }: PendingStatus): Promise<void> {
     const { policy, state, now } = this.#context;
-    const live = kept?.take() ?? (await this.#readBackup(item));
-    const current = kept === undefined ? toBackupRecord(live) : state.backup(item.backup.name);
-    // The Backup went or changed meanwhile: what becomes of the NAB is decided anew, not copied from old knowledge.
-    if (current?.uid !== backupUid || !sameClaim(current, item.backup)) return;
     try {
+      const live = kept?.take() ?? (await this.#readBackup(item));
+      const current = kept === undefined ? toBackupRecord(live) : state.backup(item.backup.name);
+      // The Backup went or changed meanwhile: what becomes of the NAB is decided anew, not copied from old knowledge.
+      if (current?.uid !== backupUid || !sameClaim(current, item.backup)) return;
       await this.#writeStatus(origin, nab, syncedStatus(live, origin, policy.oadpNamespace, undefined, now()));
     } catch (error) {
-      // The non-admin controller was faster: the status is its to finish now.
+      // The Backup went, or the NAB did, or the non-admin controller was faster: the status is its to finish now.
       if (!hasCode(error, 'Conflict', 'NotFound')) throw error;
+      if (isGone(error)) this.#forget(origin);
     }
   }
 
@@ -319,6 +354,10 @@ export class NamespacePass {
     const { policy, state, now } = this.#context;
     const origin = originOf(item.backup);
     const nab = await this.#readNab(origin);
+    if (nab === undefined) {
+      this.#goneMeanwhile(item, origin);
+      return;
+    }
     const live = await this.#readBackup(item);
     const record = toBackupRecord(live);
     if (!sameClaim(record, item.backup)) {
@@ -342,7 +381,11 @@ export class NamespacePass {
         nabUid: uid,
       });
     } catch (error) {
-      if (!hasCode(error, 'Conflict', 'NotFound')) throw error;
+      if (isGone(error)) {
+        this.#goneMeanwhile(item, origin);
+        return;
+      }
+      if (!hasCode(error, 'Conflict')) throw error;
       this.#set(item, {
         outcome: 'present',
         reason: 'Present',
@@ -361,6 +404,7 @@ export class NamespacePass {
     };
     const ref = { namespace: origin.namespace, name: origin.name, subresource: 'status' } as const;
     this.#remember(origin, await this.#client().update(nonAdminBackups, ref, body));
+    this.#completing.doubts = 0;
   }
 
   #remember(origin: Origin, nab: JsonObject): NonAdminBackupRecord {
@@ -369,30 +413,50 @@ export class NamespacePass {
     return record;
   }
 
+  #forget({ namespace, name }: Origin): void {
+    this.#context.nonAdminBackups.delete(namespacedKey(namespace, name));
+  }
+
+  /** The NAB was there and is not any more, so it is due to come back. */
+  #goneMeanwhile(item: Decided, origin: Origin): void {
+    this.#forget(origin);
+    this.#settle(item, {
+      action: 'create',
+      reason: 'Missing',
+      message: 'Its NonAdminBackup went away while it was looked at; it is looked at anew.',
+    });
+  }
+
   #readBackup(item: Decided): Promise<JsonObject> {
     return this.#client().get(backups, { namespace: this.#context.policy.oadpNamespace, name: item.backup.name });
   }
 
-  #readNab({ namespace, name }: Origin): Promise<JsonObject> {
-    return this.#client().get(nonAdminBackups, { namespace, name });
+  /** Undefined where there is none. */
+  async #readNab({ namespace, name }: Origin): Promise<JsonObject | undefined> {
+    try {
+      return await this.#client().get(nonAdminBackups, { namespace, name });
+    } catch (error) {
+      if (isGone(error)) return undefined;
+      throw error;
+    }
   }
 
-  async #settleErrors(item: Decided, work: () => Promise<void>): Promise<void> {
+  async #settleErrors(item: Decided, progress: Progress, work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {
-      await this.#fail(item, error);
+      await this.#fail(item, progress, error);
     }
   }
 
-  async #fail(item: Decided, error: unknown): Promise<void> {
+  async #fail(item: Decided, progress: Progress, error: unknown): Promise<void> {
     if (error instanceof Stopped) {
       // A NAB that is there without its status stays `created`: the next start completes it.
-      if (!this.#results.has(item.backup.name)) this.#notTried(item);
+      if (!this.#results.has(item.backup.name)) this.#notTried(item, progress);
       return;
     }
     if (hasCode(error, 'NotFound') && error.verb === 'get') {
-      this.#skip(item, 'BeingDeleted', 'The Backup or its NonAdminBackup went away while it was looked at.');
+      this.#skip(item, 'BeingDeleted', 'The Backup went away while it was looked at.');
       return;
     }
     if (hasCode(error, 'NamespaceNotFound')) {
@@ -404,14 +468,14 @@ export class NamespacePass {
       return;
     }
     const failure = toWriteFailure(error, hasCode(error, 'Forbidden') && (await this.#rbacAllows(error)));
-    this.#doubts = failure.rest === 'doubt' ? this.#doubts + 1 : this.#doubts;
-    if (failure.rest === 'stop' || this.#doubts >= doubtsAllowed) this.#stopped ??= failure;
-    this.#setFailed(item, failure);
+    if (failure.rest === 'doubt') progress.doubts += 1;
+    if (failure.rest === 'stop' || progress.doubts >= doubtsAllowed) progress.stopped ??= failure;
+    this.#set(item, failed(failure));
   }
 
   /** Only the create of a NAB can be refused by admission; for other verbs a 403 is RBAC's. */
   async #rbacAllows(error: KubeError): Promise<boolean> {
-    if (error.verb !== 'create') return false;
+    if (error.verb !== 'create' || !this.#mayRequest()) return false;
     try {
       return await this.#context.mayCreate(this.#namespace);
     } catch {
@@ -426,20 +490,20 @@ export class NamespacePass {
       this.#skip(each, reason, message);
   }
 
-  #notTried(item: Decided): void {
-    const reason = this.#stopped?.reason ?? 'Aborted';
+  #notTried(item: Decided, { stopped }: Progress): void {
+    const reason = stopped?.reason ?? 'Aborted';
     const message =
-      this.#stopped === undefined
+      stopped === undefined
         ? 'Not tried: nab-sync is stopping.'
-        : `Not tried, since the one before failed: ${this.#stopped.message}`;
+        : `Not tried, since the one before failed: ${stopped.message}`;
     const failure: WriteFailure = {
       reason,
       message: printable(message, 400),
       permanent: false,
       rest: 'stop',
-      retryAfterMs: this.#stopped?.retryAfterMs,
+      retryAfterMs: stopped?.retryAfterMs,
     };
-    this.#setFailed(item, failure);
+    this.#set(item, { ...failed(failure), untried: true });
   }
 
   #skip(item: Decided, reason: Decision['reason'], message: string): void {
@@ -477,13 +541,13 @@ export class NamespacePass {
     }
   }
 
-  #setFailed(item: Decided, failure: WriteFailure): void {
-    this.#set(item, { outcome: 'failed', reason: failure.reason, message: failure.message, failure });
-  }
-
   #set(item: Decided, result: Omit<ItemResult, 'backup'>): void {
     this.#results.set(item.backup.name, { backup: item.backup, ...result });
   }
+}
+
+function failed(failure: WriteFailure): Omit<ItemResult, 'backup'> {
+  return { outcome: 'failed', reason: failure.reason, message: failure.message, failure };
 }
 
 function oldestFirst(a: BackupRecord, b: BackupRecord): number {

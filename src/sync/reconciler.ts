@@ -50,7 +50,10 @@ export interface Fact {
 interface Memory {
   /** The last pass ended by a denial, so the next one begins with a single create. */
   readonly denied: boolean;
-  readonly failedLast: ReadonlySet<string>;
+  /** How many passes there were. */
+  readonly passes: number;
+  /** By Backup: the pass in which its write was last tried and failed. */
+  readonly failedIn: ReadonlyMap<string, number>;
   /** By Backup: what was told of it last. */
   readonly told: ReadonlyMap<string, Fact>;
   readonly permanent: ReadonlyMap<string, PermanentFailure>;
@@ -59,7 +62,8 @@ interface Memory {
 
 const nothing: Memory = {
   denied: false,
-  failedLast: new Set(),
+  passes: 0,
+  failedIn: new Map(),
   told: new Map(),
   permanent: new Map(),
   recurrences: new Map(),
@@ -97,7 +101,7 @@ export class Reconciler {
     const pass = new NamespacePass(namespace, this.#context, {
       priority: options.live ? priorities.liveCreate : priorities.create,
       probe: memory.denied,
-      last: memory.failedLast,
+      failedIn: memory.failedIn,
       stop: options.stop,
       isLeading: options.isLeading,
     });
@@ -130,8 +134,12 @@ export class Reconciler {
     const failed = items.filter(({ outcome }) => outcome === 'failed');
     const permanent = new Map<string, PermanentFailure>();
     const recurrences = new Map<string, Recurrence>();
+    const passes = memory.passes + 1;
+    const failedIn = new Map<string, number>();
     for (const item of items) {
-      const { backup, reason, failure } = item;
+      const { backup, outcome, reason, failure, untried } = item;
+      const failedLast = untried === true ? memory.failedIn.get(backup.name) : passes;
+      if (outcome === 'failed' && failedLast !== undefined) failedIn.set(backup.name, failedLast);
       if (failure?.permanent === true) {
         const backupVersion = versionOf(backup);
         permanent.set(backup.name, { backupVersion, namespaceVersion: record?.resourceVersion, reason, failure });
@@ -142,7 +150,8 @@ export class Reconciler {
     }
     this.#memories.set(namespace, {
       denied: failed.some(({ reason }) => reason === 'QuotaDenied' || reason === 'AdmissionDenied'),
-      failedLast: new Set(failed.map(({ backup }) => backup.name)),
+      passes,
+      failedIn,
       told: new Map(items.map((item) => [item.backup.name, factOf(item)])),
       permanent,
       recurrences,
