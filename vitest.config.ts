@@ -45,6 +45,19 @@ export default defineConfig({
           sequence: { groupOrder: 2 },
         },
       },
+      {
+        extends: true,
+        test: {
+          // Each file has an API server of its own, which it harms. After all others, whose timing it would disturb.
+          name: 'faults',
+          include: ['test/faults/**/*.test.ts'],
+          globalSetup: './test/faults/global-setup.ts',
+          testTimeout: 180_000,
+          hookTimeout: 120_000,
+          maxWorkers: 2,
+          sequence: { groupOrder: 3 },
+        },
+      },
     ],
   },
 });
