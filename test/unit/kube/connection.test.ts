@@ -1,7 +1,7 @@
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ConfigurationError } from '../../../src/kube/configuration-error.ts';
 import { loadConnection, type ConnectionEnvironment, type ConnectionOptions } from '../../../src/kube/connection.ts';
 
@@ -27,6 +27,7 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
+  vi.useRealTimers();
   await rm(directory, { recursive: true, force: true });
 });
 
@@ -242,10 +243,32 @@ describe('a pod', () => {
     expect(after.tls).toBe(before.tls);
   });
 
+  test('finds a rotated token by itself within two minutes', async () => {
+    vi.useFakeTimers({ toFake: ['performance', 'Date'] });
+    const connection = loadConnection({}, environment());
+    const before = await connection.credentials();
+    await file('sa/token', 'second');
+    expect(await connection.credentials()).toBe(before);
+    vi.advanceTimersByTime(120_000);
+    expect((await connection.credentials()).headers['authorization']).toBe('Bearer second');
+  });
+
+  test('knows credentials that were read again and are the same for the same: if they are refused, it reads', async () => {
+    vi.useFakeTimers({ toFake: ['performance', 'Date'] });
+    const connection = loadConnection({}, environment());
+    const before = await connection.credentials();
+    vi.advanceTimersByTime(120_000);
+    expect(await connection.credentials()).toBe(before);
+    await file('sa/token', 'second');
+    expect((await connection.reload(before)).headers['authorization']).toBe('Bearer second');
+  });
+
   test('that lost its token file says so when the old token is refused', async () => {
     const connection = loadConnection({}, environment());
     const before = await connection.credentials();
     await rm(path.join(directory, 'sa/token'));
+    vi.useFakeTimers({ toFake: ['performance', 'Date'] });
+    vi.advanceTimersByTime(120_000);
     expect(await connection.credentials()).toBe(before);
     await expect(connection.reload(before)).rejects.toThrow('cannot read token file');
   });
