@@ -1,9 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { basename, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import type { JsonObject } from '../../../src/kube/resource.ts';
-import { go } from './go-tool.ts';
+import { go, GoMissingError } from './go-tool.ts';
 import { SetupError } from './setup-error.ts';
 
 /**
@@ -34,21 +34,33 @@ export async function loadCrds(): Promise<JsonObject[]> {
   return found.flat();
 }
 
+const noCrds =
+  'no CRDs of Velero and OADP to install: install Go, whose module proxy has them, or set NAB_SYNC_CRD_DIR to a directory ' +
+  'that holds them as YAML files';
+
 const downloadedModule = z.object({ Path: z.string(), Dir: z.string() });
 
 async function moduleDirectories(): Promise<{ source: (typeof sources)[number]; root: string }[]> {
-  return await Promise.all(
-    sources.map(async (source) => {
-      const answer = await go(['mod', 'download', '-json', source.module]);
-      return { source, root: downloadedModule.parse(JSON.parse(answer)).Dir };
-    }),
-  );
+  try {
+    return await Promise.all(
+      sources.map(async (source) => {
+        const answer = await go(['mod', 'download', '-json', source.module]);
+        return { source, root: downloadedModule.parse(JSON.parse(answer)).Dir };
+      }),
+    );
+  } catch (error) {
+    if (error instanceof GoMissingError) throw new SetupError(noCrds);
+    throw error;
+  }
 }
 
 const crd = z.looseObject({ kind: z.literal('CustomResourceDefinition') });
 
 async function readCrds(directory: string, files: RegExp): Promise<JsonObject[]> {
-  const names = (await readdir(directory)).filter((name) => files.test(basename(name))).sort();
+  const entries = await readdir(directory).catch((error: unknown) => {
+    throw new SetupError(`CRDs cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  });
+  const names = entries.filter((name) => files.test(name)).sort();
   const texts = await Promise.all(names.map((name) => readFile(join(directory, name), 'utf8')));
   const crds = texts
     .flatMap((text) => parseAllDocuments(text))

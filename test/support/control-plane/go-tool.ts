@@ -6,6 +6,13 @@ import { SetupError } from './setup-error.ts';
 /** The Go module that pins the versions of kube-apiserver, etcd and kubectl. */
 export const moduleDirectory = fileURLToPath(new URL('../../control-plane/', import.meta.url));
 
+/** There is no Go on the PATH. The message says what else will do for an API server. */
+export class GoMissingError extends SetupError {
+  constructor() {
+    super(noGo);
+  }
+}
+
 const noGo =
   'no Kubernetes API server to work with: install Go (1.21 or later) to have one built, or set KUBEBUILDER_ASSETS to a ' +
   'directory with kube-apiserver, etcd and kubectl, or set USE_EXISTING_CLUSTER=true to use the cluster of KUBECONFIG';
@@ -18,8 +25,8 @@ export interface GoOptions {
 }
 
 /**
- * Runs go in the control plane's module and returns its stdout. Throws `SetupError`: without Go, the three ways that are
- * left; after a failure, the last lines that go printed.
+ * Runs go in the control plane's module and returns its stdout. Throws `GoMissingError`, or after a failure a
+ * `SetupError` with the last lines that go printed.
  */
 export async function go(args: readonly string[], options: GoOptions = {}): Promise<string> {
   const child = spawnBound('go', args, {
@@ -50,7 +57,7 @@ export async function go(args: readonly string[], options: GoOptions = {}): Prom
   });
   // Comes after both outputs have been read to their end; rejects if not even the shell could be started.
   await once(child, 'close');
-  if (child.exitCode === programNotFound) throw new SetupError(noGo);
+  if (child.exitCode === programNotFound) throw new GoMissingError();
   if (child.exitCode !== 0) {
     const output = [...lastLines, unfinished, ...stdout].join('\n').trim();
     throw new SetupError(`\`go ${args.slice(0, 2).join(' ')}\` failed in test/control-plane:\n${output}`);
