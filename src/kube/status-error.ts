@@ -20,7 +20,8 @@ export interface ErrorAnswer {
   readonly retryAfter?: string | undefined;
 }
 
-const MESSAGE_LIMIT = 300;
+/** Room for what comes after a name of 253 characters: the server begins its sentence with it, and ends with the reason. */
+const MESSAGE_LIMIT = 700;
 
 /** Turns an answer (or the Status in a watch's ERROR event) into the error that stands for it, by its structure alone. */
 export function statusError(request: RequestFacts, answer: ErrorAnswer): KubeError {
@@ -162,6 +163,9 @@ function notFoundCode(request: RequestFacts, status: JsonObject | undefined, det
 /** Just under etcd's default request limit of 1.5 MiB, since the server adds fields of its own. */
 const ETCD_LIMIT_BYTES = 1.4 * 1024 * 1024;
 
+/** What is stored is the object with its spec, of which a status that was sent is only a part: as a rule, half. */
+const ETCD_LIMIT_BYTES_OF_STATUS = ETCD_LIMIT_BYTES / 2;
+
 /**
  * The API server takes bodies of up to 3 MiB and etcd, by default, requests of 1.5; in between comes a 500 whose Status has
  * no reason (seen on 1.37). Sent again it would fail for ever, so the size decides.
@@ -172,7 +176,8 @@ function isBeyondEtcd(
   status: JsonObject | undefined,
   reason: string | undefined,
 ): boolean {
-  return http === 500 && status !== undefined && reason === undefined && (request.bodyBytes ?? 0) > ETCD_LIMIT_BYTES;
+  const limit = request.ref.subresource === 'status' ? ETCD_LIMIT_BYTES_OF_STATUS : ETCD_LIMIT_BYTES;
+  return http === 500 && status !== undefined && reason === undefined && (request.bodyBytes ?? 0) > limit;
 }
 
 /**

@@ -187,6 +187,18 @@ describe('connections that break', () => {
     await until(() => server.openSockets === 0);
   });
 
+  test('a proxy is used when the connection names one', async () => {
+    const server = await serve((_request, response) => response.end('{"straight":true}'));
+    const proxy = await serve((request, response) => {
+      expect(request.url).toBe(`${server.url}/apis/velero.io/v1/namespaces/team-a/backups/x`);
+      response.end('{"by":"proxy"}');
+    });
+    const client = new KubeClient({ ...connectionTo(server.url), proxyUrl: proxy.url });
+    closers.unshift(() => client.close());
+    expect(await client.get(backups, ref)).toEqual({ by: 'proxy' });
+    expect(server.requests).toEqual([]);
+  });
+
   test('renewed key material opens new connections, and the old ones end with their last request', async () => {
     let release = (): void => undefined;
     const server = await serve((request, response) => {

@@ -73,6 +73,13 @@ describe('an answer becomes the error that it stands for', () => {
     expect(statusError({ ...create, bodyBytes: 1_600_000 }, status(500, 'InternalError')).code).toBe('ServerError');
     expect(statusError({ ...create, bodyBytes: 1_600_000 }, { status: 500 }).code).toBe('ServerError');
   });
+
+  test('of a status less is needed, since it is stored together with the rest of the object', () => {
+    const ofStatus: RequestFacts = { ...update, ref: { ...update.ref, subresource: 'status' } };
+    expect(statusError({ ...ofStatus, bodyBytes: 1_000_000 }, status(500)).code).toBe('TooLarge');
+    expect(statusError({ ...update, bodyBytes: 1_000_000 }, status(500)).code).toBe('ServerError');
+    expect(statusError({ ...ofStatus, bodyBytes: 100_000 }, status(500)).code).toBe('ServerError');
+  });
 });
 
 describe('who denied it', () => {
@@ -155,8 +162,15 @@ describe('the message', () => {
   test('is one short line whatever the server said', () => {
     const error = statusError(get, status(500, 'InternalError', {}, `bad\n${'\u0007x'.repeat(5_000)}`));
     expect(error.message).not.toMatch(/[\n\u0007]/);
-    expect(error.message.length).toBeLessThan(420);
+    expect(error.message.length).toBeLessThan(820);
     expect(error.message.endsWith('…')).toBe(true);
+  });
+
+  test('keeps what the server says behind a name of 253 characters', () => {
+    const said = `nonadminbackups.oadp.openshift.io "${'a'.repeat(253)}" is forbidden: exceeded quota: q, requested: 1`;
+    expect(statusError(create, status(403, 'Forbidden', named, said)).message).toMatch(
+      /exceeded quota: q, requested: 1$/,
+    );
   });
 
   test('survives a Status of the wrong shape', () => {
