@@ -9,7 +9,7 @@ import type { Decision } from './reasons.ts';
 import type { ClusterView, SyncPolicy } from './world.ts';
 
 /** A collection of records by key; the reflectors' stores are such collections, and so is a Map. */
-export interface Records<R> {
+interface Records<R> {
   get(key: string): R | undefined;
   values(): Iterable<R>;
 }

@@ -17,8 +17,8 @@ export interface WriteFailure {
   readonly retryAfterMs: number | undefined;
 }
 
-/** The longest message of an error that is passed on. */
-const longestMessage = 300;
+/** The longest message of an error that is passed on: names of 253 characters may stand before what matters in it. */
+const longestMessage = 700;
 
 /** Whether an `Invalid` comes from the kind's schema, which names the field, and not from an admission policy. */
 function namesAField(error: KubeError): boolean {

@@ -170,6 +170,8 @@ export class NamespacePass {
   readonly #creating: Progress = { doubts: 0, stopped: undefined };
   /** Statuses, first ones and repairs. */
   readonly #completing: Progress = { doubts: 0, stopped: undefined };
+  /** What is decided for all that follow once the namespace turned out to be gone. */
+  #gone: Decision | undefined;
 
   constructor(namespace: string, context: PassContext, options: PassOptions) {
     this.#namespace = namespace;
@@ -251,7 +253,9 @@ export class NamespacePass {
     const { slots, now } = this.#context;
     return () =>
       slots.runStatus(pending.dueSince, now(), () =>
-        this.#settleErrors(pending.item, this.#completing, () => this.#writeFirstStatus(pending)),
+        this.#settleErrors(pending.item, this.#completing, () => this.#writeFirstStatus(pending)).finally(() =>
+          pending.kept?.take(),
+        ),
       );
   }
 
@@ -265,11 +269,6 @@ export class NamespacePass {
   }
 
   async #create(item: Decided): Promise<void> {
-    // The pass may have been stopped while the item waited for its slot.
-    if (!this.#mayGoOn(this.#creating)) {
-      this.#notTried(item, this.#creating);
-      return;
-    }
     const { policy, state, now } = this.#context;
     const live = await this.#readBackup(item);
     const record = toBackupRecord(live);
@@ -442,10 +441,16 @@ export class NamespacePass {
   }
 
   async #settleErrors(item: Decided, progress: Progress, work: () => Promise<void>): Promise<void> {
-    try {
-      await work();
-    } catch (error) {
-      await this.#fail(item, progress, error);
+    // All may have ended while the item waited for its slot. A NAB that is there without its status stays `created`.
+    if (this.#gone === undefined && this.#mayGoOn(progress)) {
+      try {
+        await work();
+      } catch (error) {
+        await this.#fail(item, progress, error);
+      }
+    } else if (!this.#results.has(item.backup.name)) {
+      if (this.#gone === undefined) this.#notTried(item, progress);
+      else this.#settle(item, this.#gone);
     }
   }
 
@@ -460,11 +465,11 @@ export class NamespacePass {
       return;
     }
     if (hasCode(error, 'NamespaceNotFound')) {
-      this.#stopFor(item, 'NamespaceMissing', 'The namespace went away while it was looked at.');
+      this.#namespaceGone(item, 'NamespaceMissing', 'The namespace went away while it was looked at.');
       return;
     }
     if (hasCode(error, 'NamespaceTerminating')) {
-      this.#stopFor(item, 'NamespaceTerminating', 'The namespace is being deleted.');
+      this.#namespaceGone(item, 'NamespaceTerminating', 'The namespace is being deleted.');
       return;
     }
     const failure = toWriteFailure(error, hasCode(error, 'Forbidden') && (await this.#rbacAllows(error)));
@@ -485,9 +490,9 @@ export class NamespacePass {
   }
 
   /** The namespace is gone for this item and so for all that follow. */
-  #stopFor(item: Decided, reason: 'NamespaceMissing' | 'NamespaceTerminating', message: string): void {
-    for (const each of [item, ...this.#creates.splice(0), ...this.#repairs.splice(0)])
-      this.#skip(each, reason, message);
+  #namespaceGone(item: Decided, reason: 'NamespaceMissing' | 'NamespaceTerminating', message: string): void {
+    this.#gone = { action: 'skip', reason, message };
+    for (const each of [item, ...this.#creates.splice(0), ...this.#repairs.splice(0)]) this.#settle(each, this.#gone);
   }
 
   #notTried(item: Decided, { stopped }: Progress): void {

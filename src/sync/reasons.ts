@@ -64,7 +64,7 @@ export const failureReasons = [
   'InternalError',
 ] as const;
 
-export type RefusalReason = (typeof refusalReasons)[number];
+type RefusalReason = (typeof refusalReasons)[number];
 export type DecisionReason = RefusalReason | (typeof decisionReasons)[number];
 export type FailureReason = (typeof failureReasons)[number];
 export type Reason = DecisionReason | FailureReason;
