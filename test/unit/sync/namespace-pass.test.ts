@@ -1,0 +1,781 @@
+import { describe, expect, test } from 'vitest';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { KubeErrorCode } from '../../../src/kube/errors.ts';
+import { isJsonObject } from '../../../src/kube/json.ts';
+import { RetainedBackups } from '../../../src/sync/retained-backups.ts';
+import { RequestSlots } from '../../../src/sync/request-slots.ts';
+import {
+  at,
+  backupNotFound,
+  bareNonAdminBackup,
+  hour,
+  minute,
+  nonAdminBackup,
+  nonAdminStorageLocation,
+  ownedStorageLocation,
+  second,
+  veleroBackup,
+} from '../../support/gen/api-objects.ts';
+import { backupsNamed, passWorld } from './support/pass.ts';
+import { failing, kubeError, type Call } from './support/scripted-client.ts';
+
+/** Names that sort as they are numbered. */
+function numbered(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `b${String(index).padStart(4, '0')}`);
+}
+
+function isStatus({ verb, ref }: Call): boolean {
+  return verb === 'update' && ref.subresource === 'status';
+}
+
+describe('a missing NAB', () => {
+  test('is created from the Backup as it is now, and gets its status: three requests', async () => {
+    const { run, client } = passWorld();
+    const results = await run();
+    expect(client.said()).toEqual(['get team-a-daily-1', 'create daily', 'update daily/status']);
+    expect(results.get('team-a-daily-1')).toMatchObject({
+      outcome: 'created',
+      reason: 'Missing',
+      nabUid: 'uid-of-daily',
+    });
+  });
+
+  test('is created in its namespace with the sync label, all in one request', async () => {
+    const { run, client } = passWorld();
+    await run();
+    expect(client.calls[1]).toMatchObject({
+      resource: 'nonadminbackups.oadp.openshift.io',
+      ref: { namespace: 'team-a' },
+      body: { metadata: { labels: { 'openshift.io/oadp-nab-synced-from-nacuuid': 'team-a-daily-1' } } },
+    });
+  });
+
+  test('gets a status that is written for this very object, and nothing but the status', async () => {
+    const { run, client } = passWorld();
+    await run();
+    expect(client.calls[2]).toMatchObject({ ref: { namespace: 'team-a', name: 'daily', subresource: 'status' } });
+    const { metadata, status, ...rest } = client.calls[2]?.body ?? {};
+    expect(metadata).toEqual({ namespace: 'team-a', name: 'daily', uid: 'uid-of-daily', resourceVersion: '2' });
+    expect(status).toMatchObject({ phase: 'Created', veleroBackup: { nacuuid: 'team-a-daily-1' } });
+    expect(rest).toEqual({ apiVersion: 'oadp.openshift.io/v1alpha1', kind: 'NonAdminBackup' });
+  });
+
+  test('is known at once to whoever decides next', async () => {
+    const { run, scene } = passWorld();
+    await run();
+    expect(scene.state.nonAdminBackup('team-a', 'daily')).toMatchObject({ nacuuid: 'team-a-daily-1', synced: true });
+    expect(scene.decision().reason).toBe('Present');
+  });
+
+  test('names the tenant’s NABSL where the backup lies in the tenant’s location', async () => {
+    const { run, client } = passWorld({
+      backups: [veleroBackup({ spec: { storageLocation: 'team-a-bucket-1' } })],
+      storageLocations: [ownedStorageLocation()],
+      locationOwners: [nonAdminStorageLocation()],
+    });
+    await run();
+    expect(client.calls[1]?.body).toMatchObject({ spec: { backupSpec: { storageLocation: 'bucket' } } });
+  });
+
+  test('names no location where it is the admin’s', async () => {
+    const { run, client } = passWorld();
+    await run();
+    expect(client.calls[1]?.body).not.toHaveProperty('spec.backupSpec.storageLocation');
+  });
+});
+
+describe('nothing is asked of the server', () => {
+  test.each([
+    ['for a NAB that is there', { nonAdminBackups: [nonAdminBackup()] }, 'present', 'Present'],
+    [
+      'for a backup that has expired',
+      { backups: [veleroBackup({ status: { expiration: at(-1) } })] },
+      'skipped',
+      'Expired',
+    ],
+    ['for a namespace that is not there', { namespaces: [] }, 'skipped', 'NamespaceMissing'],
+    ['for a name that is taken', { nonAdminBackups: [nonAdminBackup({ nacuuid: 'x' })] }, 'conflict', 'NameTaken'],
+    [
+      'while Velero reads the bucket',
+      { backups: [veleroBackup({ metadata: { creationTimestamp: at(-second) } })] },
+      'waiting',
+      'LocationSyncing',
+    ],
+  ])('%s', async (_, objects, outcome, reason) => {
+    const { run, client } = passWorld(objects);
+    expect((await run()).get('team-a-daily-1')).toMatchObject({ outcome, reason });
+    expect(client.calls).toEqual([]);
+  });
+
+  test('but a name that is taken says by which NAB, and a wait until when', async () => {
+    const taken = await passWorld({ nonAdminBackups: [nonAdminBackup({ nacuuid: 'x' })] }).run();
+    expect(taken.get('team-a-daily-1')?.nabUid).toBe('uid-of-daily');
+    const fresh = veleroBackup({ metadata: { creationTimestamp: at(-second) } });
+    const { run, clock } = passWorld({ backups: [fresh] });
+    expect((await run()).get('team-a-daily-1')?.until).toBe(clock.now + 119 * second);
+  });
+});
+
+describe('the Backup is read once more just before the create, and nothing is created', () => {
+  test.each([
+    ['if it is gone', 'BeingDeleted', (call: Call) => failing(call, 'NotFound')],
+    ['if it is being deleted', 'BeingDeleted', () => veleroBackup({ metadata: { deletionTimestamp: at(0) } })],
+    ['if Velero deletes it', 'BeingDeleted', () => veleroBackup({ status: { phase: 'Deleting' } })],
+    ['if it claims another name', 'IdentityMismatch', () => veleroBackup({ name: 'weekly' })],
+    ['if it claims another namespace', 'IdentityMismatch', () => veleroBackup({ namespace: 'team-b' })],
+    [
+      'if it has another NACUUID',
+      'IdentityMismatch',
+      () => veleroBackup({ labels: { 'openshift.io/oadp-nab-origin-nacuuid': 'x' } }),
+    ],
+    ['if it has lost its annotations', 'IdentityMismatch', () => veleroBackup({ metadata: { annotations: null } })],
+    [
+      'if it holds more than its namespace',
+      'ForeignContent',
+      () => veleroBackup({ spec: { includedNamespaces: ['*'] } }),
+    ],
+    ['if it lies elsewhere', 'UnknownStorageLocation', () => veleroBackup({ spec: { storageLocation: 'other' } })],
+    ['if it expired', 'Expired', () => veleroBackup({ status: { expiration: at(-second) } })],
+    ['if it is an empty object', 'IdentityMismatch', () => ({})],
+  ])('%s', async (_, reason, answer) => {
+    const { run, client } = passWorld({}, answer);
+    expect((await run()).get('team-a-daily-1')).toMatchObject({ outcome: 'skipped', reason });
+    expect(client.said()).toEqual(['get team-a-daily-1']);
+  });
+
+  test('what changed only in what does not matter is created as it is now', async () => {
+    const changed = veleroBackup({ metadata: { resourceVersion: '200' }, spec: { ttl: '1h0m0s' } });
+    const { run, client } = passWorld({}, ({ verb }) => (verb === 'get' ? changed : undefined));
+    expect((await run()).get('team-a-daily-1')?.outcome).toBe('created');
+    expect(client.calls[1]?.body).toMatchObject({ spec: { backupSpec: { ttl: '1h0m0s' } } });
+  });
+
+  test('a namespace that went away in the meantime is seen as well', async () => {
+    const world = passWorld({}, ({ verb }) => {
+      if (verb === 'get') world.scene.put.namespace({ metadata: { name: 'team-a', deletionTimestamp: at(0) } });
+      return undefined;
+    });
+    expect((await world.run()).get('team-a-daily-1')).toMatchObject({
+      outcome: 'skipped',
+      reason: 'NamespaceTerminating',
+    });
+    expect(world.client.count('create')).toBe(0);
+  });
+});
+
+describe('a NAB that is there already when it is created (409)', () => {
+  const finding = (nab: Record<string, unknown> | 'gone') => (call: Call) => {
+    if (call.verb === 'create') return failing(call, 'AlreadyExists');
+    if (call.verb !== 'get' || call.resource !== 'nonadminbackups.oadp.openshift.io') return undefined;
+    return nab === 'gone' ? failing(call, 'NotFound') : nab;
+  };
+
+  test.each([
+    ['is Present if it is this backup’s', nonAdminBackup(), 'present', 'Present'],
+    ['is a conflict if it is another’s', nonAdminBackup({ nacuuid: 'x' }), 'conflict', 'NameTaken'],
+    ['is a conflict if it has no backup yet', nonAdminBackup({ nacuuid: undefined }), 'conflict', 'NameTaken'],
+    [
+      'is Present if it is just being deleted',
+      nonAdminBackup({ metadata: { deletionTimestamp: at(0) } }),
+      'present',
+      'Present',
+    ],
+  ])('%s', async (_, nab, outcome, reason) => {
+    const { run, client } = passWorld({}, finding(nab));
+    expect((await run()).get('team-a-daily-1')).toMatchObject({ outcome, reason });
+    expect(client.said()).toEqual(['get team-a-daily-1', 'create daily', 'get daily']);
+  });
+
+  test('is completed if it is this backup’s and has no status', async () => {
+    const { run, client } = passWorld({}, finding(bareNonAdminBackup()));
+    expect((await run()).get('team-a-daily-1')).toMatchObject({ outcome: 'repaired', reason: 'StatusMissing' });
+    expect(client.said().at(-1)).toBe('update daily/status');
+  });
+
+  test('that is gone when it is read is due to come back soon, and not called deleted', async () => {
+    const { run, clock } = passWorld({}, finding('gone'));
+    expect((await run()).get('team-a-daily-1')).toMatchObject({
+      outcome: 'waiting',
+      reason: 'Missing',
+      until: clock.now + second,
+    });
+  });
+
+  test('is remembered, so that the next decision rests on it', async () => {
+    const { run, scene } = passWorld({}, finding(nonAdminBackup({ nacuuid: 'x' })));
+    await run();
+    expect(scene.decision().reason).toBe('NameTaken');
+  });
+});
+
+describe('the first status', () => {
+  test('is not written if the Backup went meanwhile; the NAB counts as created all the same', async () => {
+    const world = passWorld({}, (call) => {
+      // As the watch tells it, while the create is under way.
+      if (call.verb === 'create') world.scene.put.backup(veleroBackup({ metadata: { uid: 'another' } }));
+      return undefined;
+    });
+    expect((await world.run()).get('team-a-daily-1')?.outcome).toBe('created');
+    expect(world.client.count('update')).toBe(0);
+  });
+
+  test('is not written if the Backup claims something else meanwhile', async () => {
+    const world = passWorld({}, (call) => {
+      if (call.verb === 'create') world.scene.put.backup(veleroBackup({ name: 'weekly' }));
+      return undefined;
+    });
+    await world.run();
+    expect(world.client.count('update')).toBe(0);
+  });
+
+  test('reads the Backup again where there was no room to keep it', async () => {
+    const { run, client } = passWorld({}, undefined, { retained: new RetainedBackups(10) });
+    await run();
+    expect(client.said()).toEqual(['get team-a-daily-1', 'create daily', 'get team-a-daily-1', 'update daily/status']);
+  });
+
+  test.each([
+    ['gone', (call: Call) => failing(call, 'NotFound')],
+    ['another object of the same name', () => veleroBackup({ metadata: { uid: 'another' } })],
+    ['one with another claim', () => veleroBackup({ name: 'weekly' })],
+  ])('is not written if the Backup is %s when it is read again', async (_, second) => {
+    let reads = 0;
+    const answer = (call: Call) => {
+      if (call.verb !== 'get') return undefined;
+      reads += 1;
+      return reads === 2 ? second(call) : undefined;
+    };
+    const { run, client } = passWorld({}, answer, { retained: new RetainedBackups(10) });
+    expect((await run()).get('team-a-daily-1')).toMatchObject({ outcome: 'created', reason: 'Missing' });
+    expect(client.count('update')).toBe(0);
+  });
+
+  test('that loses the race against the NAC is no error', async () => {
+    const { run } = passWorld({}, (call) => (isStatus(call) ? failing(call, 'Conflict') : undefined));
+    expect((await run()).get('team-a-daily-1')).toMatchObject({ outcome: 'created', reason: 'Missing' });
+  });
+
+  test('of a NAB that went meanwhile is no error either, and the NAB is forgotten', async () => {
+    const { run, scene } = passWorld({}, (call) => (isStatus(call) ? failing(call, 'NotFound') : undefined));
+    expect((await run()).get('team-a-daily-1')?.outcome).toBe('created');
+    expect(scene.decision().reason).toBe('Missing');
+  });
+
+  test.each<KubeErrorCode>(['Timeout', 'Unreachable', 'ServerError', 'Forbidden', 'Invalid', 'TooLarge'])(
+    'that fails by %s is a failure, since somebody must complete it',
+    async (code) => {
+      const { run } = passWorld({}, (call) =>
+        isStatus(call) ? failing(call, code, { causes: [{ field: 'status' }] }) : undefined,
+      );
+      expect((await run()).get('team-a-daily-1')).toMatchObject({ outcome: 'failed', reason: code });
+    },
+  );
+
+  test('that RBAC does not allow stops the other statuses, but no create', async () => {
+    const names = numbered(40);
+    const { run, client } = passWorld({ backups: backupsNamed(names) }, (call) =>
+      isStatus(call) ? failing(call, 'Forbidden') : undefined,
+    );
+    const results = await run();
+    expect(client.count('create')).toBe(40);
+    expect(client.count('update')).toBeLessThanOrEqual(8);
+    expect([...results.values()].filter(({ outcome }) => outcome === 'created').length).toBeGreaterThanOrEqual(32);
+  });
+});
+
+describe('creates and statuses share the namespace’s requests', () => {
+  test('all creates go before the first status', async () => {
+    const { run, client } = passWorld({ backups: backupsNamed(numbered(50)) });
+    await run();
+    const said = client.said();
+    expect(said.findLastIndex((line) => line.startsWith('create'))).toBeLessThan(
+      said.findIndex((line) => line.startsWith('update')) + 8,
+    );
+    expect(client.count('update')).toBe(50);
+  });
+
+  test('but no status waits for more than two seconds while creates go on', async () => {
+    const began = new Map<string, number>();
+    const waited: number[] = [];
+    const world = passWorld({ backups: backupsNamed(numbered(60)) }, (call) => {
+      // A slow server: each create takes 100 ms, so 60 of them take six seconds.
+      if (call.verb === 'create') {
+        world.clock.now += 100;
+        began.set(call.name, world.clock.now);
+      }
+      if (isStatus(call)) waited.push(world.clock.now - (began.get(call.name) ?? 0));
+      return undefined;
+    });
+    await world.run();
+    expect(waited).toHaveLength(60);
+    // One round of creates that were under way when the two seconds were over.
+    expect(Math.max(...waited)).toBeLessThanOrEqual(2000 + 8 * 100);
+    expect(Math.max(...waited)).toBeGreaterThanOrEqual(2000);
+  });
+
+  test('at most eight requests of one namespace are under way', async () => {
+    const { run, client } = passWorld({ backups: backupsNamed(numbered(50)) });
+    await run();
+    expect(client.mostAtOnce()).toBe(8);
+  });
+
+  test('and never more than there are slots', async () => {
+    const { run, client } = passWorld({ backups: backupsNamed(numbered(50)) }, undefined, {
+      slots: new RequestSlots(3),
+    });
+    await run();
+    expect(client.mostAtOnce()).toBe(3);
+    expect(client.count('update')).toBe(50);
+  });
+
+  test('the newest backup comes back first', async () => {
+    const { run, client } = passWorld({ backups: backupsNamed(['a', 'b', 'c']) }, undefined, {
+      slots: new RequestSlots(1),
+    });
+    await run();
+    expect(client.said().filter((line) => line.startsWith('create'))).toEqual(['create c', 'create b', 'create a']);
+  });
+
+  test('results are in the order of the backups, whatever was done first', async () => {
+    const { run } = passWorld({ backups: backupsNamed(['a', 'b', 'c']) });
+    expect([...(await run()).keys()]).toEqual(['a', 'b', 'c']);
+  });
+
+  test('what was kept for statuses is let go at the end', async () => {
+    const retained = new RetainedBackups(100_000);
+    const stop = new AbortController();
+    const { run } = passWorld(
+      { backups: backupsNamed(numbered(20)) },
+      (call) => {
+        if (call.verb === 'create') stop.abort();
+        return undefined;
+      },
+      { retained },
+    );
+    await run({ stop: stop.signal });
+    expect(retained.keep({ text: 'x'.repeat(99_000) })).toBeDefined();
+  });
+});
+
+describe('of a failed create', () => {
+  const failingFor =
+    (bad: readonly string[], code: KubeErrorCode, facts = {}) =>
+    (call: Call) =>
+      call.verb === 'create' && bad.includes(call.name) ? failing(call, code, facts) : undefined;
+
+  const inOrder = { slots: new RequestSlots(1) };
+
+  test.each<[KubeErrorCode, string]>([
+    ['Invalid', 'AdmissionDenied'],
+    ['TooLarge', 'TooLarge'],
+    ['BadRequest', 'AdmissionDenied'],
+    ['Timeout', 'Timeout'],
+    ['Unreachable', 'Unreachable'],
+    ['ServerError', 'ServerError'],
+    ['Malformed', 'ServerError'],
+    ['Gone', 'ServerError'],
+    ['Conflict', 'ServerError'],
+    ['NotFound', 'ServerError'],
+    ['Forbidden', 'AdmissionDenied'],
+  ])('by %s the neighbours know nothing', async (code, reason) => {
+    const { run } = passWorld({ backups: backupsNamed(['a', 'bad', 'c']) }, failingFor(['bad'], code), inOrder);
+    const results = await run();
+    expect(results.get('bad')).toMatchObject({ outcome: 'failed', reason, message: `the server says ${code}` });
+    expect([results.get('a')?.outcome, results.get('c')?.outcome]).toEqual(['created', 'created']);
+  });
+
+  test('by an error that is no KubeError the neighbours know nothing either', async () => {
+    const { run } = passWorld({ backups: backupsNamed(['a', 'bad', 'c']) }, ({ verb, name }) => {
+      if (verb === 'create' && name === 'bad') throw new TypeError('a fault of ours');
+      return undefined;
+    });
+    const results = await run();
+    expect(results.get('bad')).toMatchObject({
+      outcome: 'failed',
+      reason: 'InternalError',
+      message: 'a fault of ours',
+    });
+    expect(results.get('a')?.outcome).toBe('created');
+  });
+
+  test('by a 422 that names a field it is known that it will fail again', async () => {
+    const causes = [{ field: 'spec.backupSpec.ttl', message: 'no duration' }];
+    const { run } = passWorld({ backups: backupsNamed(['a', 'bad']) }, failingFor(['bad'], 'Invalid', { causes }));
+    expect((await run()).get('bad')).toMatchObject({ reason: 'Invalid', failure: { permanent: true } });
+  });
+
+  test.each<[KubeErrorCode, string]>([
+    ['Unauthorized', 'Unauthorized'],
+    ['KindNotInstalled', 'KindNotInstalled'],
+    ['Throttled', 'Throttled'],
+    ['Aborted', 'Aborted'],
+  ])('by %s the others would fail alike, so they are not tried', async (code, reason) => {
+    const { run, client } = passWorld(
+      { backups: backupsNamed(['a', 'b', 'bad']) },
+      failingFor(['bad'], code, { retryAfterMs: 7000 }),
+      inOrder,
+    );
+    const results = await run();
+    expect(client.count('create')).toBe(1);
+    expect(results.get('a')).toMatchObject({
+      outcome: 'failed',
+      reason,
+      untried: true,
+      failure: { retryAfterMs: 7000 },
+    });
+    expect(results.get('a')?.message).toBe(`Not tried, since the one before failed: the server says ${code}`);
+    expect(results.get('bad')?.untried).toBeUndefined();
+  });
+
+  test('by a quota the pass over the namespace ends with that request', async () => {
+    const { run, client } = passWorld(
+      { backups: backupsNamed(numbered(200)) },
+      (call) => (call.verb === 'create' ? failing(call, 'Forbidden', { message: 'exceeded quota: few' }) : undefined),
+      inOrder,
+    );
+    const results = await run();
+    expect(client.count('create')).toBe(1);
+    expect(new Set([...results.values()].map(({ reason }) => reason))).toEqual(new Set(['QuotaDenied']));
+  });
+
+  test('by a quota no more than the eight that are under way are denied', async () => {
+    const { run, client } = passWorld({ backups: backupsNamed(numbered(200)) }, (call) =>
+      call.verb === 'create' ? failing(call, 'Forbidden', { message: 'exceeded quota: few' }) : undefined,
+    );
+    await run();
+    expect(client.count('create')).toBeLessThanOrEqual(8);
+  });
+
+  test('by a 403 that RBAC explains an admin must act: Forbidden, and the pass ends', async () => {
+    const { run, client } = passWorld(
+      { backups: backupsNamed(numbered(20)) },
+      (call) => (call.verb === 'create' ? failing(call, 'Forbidden', { message: 'exceeded quota: few' }) : undefined),
+      { ...inOrder, mayCreate: () => Promise.resolve(false) },
+    );
+    const results = await run();
+    expect(client.count('create')).toBe(1);
+    expect(results.get('b0000')).toMatchObject({ reason: 'Forbidden', untried: true });
+  });
+
+  test('by a 403 that nobody can explain it is Forbidden', async () => {
+    const mayCreate = () => Promise.reject(kubeError('Timeout'));
+    const { run } = passWorld({}, failingFor(['daily'], 'Forbidden'), { mayCreate });
+    expect((await run()).get('team-a-daily-1')?.reason).toBe('Forbidden');
+  });
+
+  test('of a read by 403 nobody asks whether creates are allowed', async () => {
+    let asked = 0;
+    const mayCreate = () => {
+      asked += 1;
+      return Promise.resolve(true);
+    };
+    const { run } = passWorld({}, (call) => failing(call, 'Forbidden'), { mayCreate });
+    expect((await run()).get('team-a-daily-1')?.reason).toBe('Forbidden');
+    expect(asked).toBe(0);
+  });
+
+  test('five denials in a row are enough: what follows would most likely be denied alike', async () => {
+    const { run, client } = passWorld(
+      { backups: backupsNamed(numbered(50)) },
+      (call) => (call.verb === 'create' ? failing(call, 'Invalid') : undefined),
+      inOrder,
+    );
+    const results = await run();
+    expect(client.count('create')).toBe(5);
+    expect([...results.values()].every(({ reason }) => reason === 'AdmissionDenied')).toBe(true);
+    expect([...results.values()].filter(({ untried }) => untried === true)).toHaveLength(45);
+  });
+
+  test('four denials and a success begin the count anew', async () => {
+    const names = numbered(30);
+    const good = names.filter((_, index) => index % 5 === 0);
+    const { run, client } = passWorld(
+      { backups: backupsNamed(names) },
+      failingFor(
+        names.filter((name) => !good.includes(name)),
+        'Invalid',
+      ),
+      inOrder,
+    );
+    const results = await run();
+    expect(client.count('create')).toBe(30);
+    expect(good.every((name) => results.get(name)?.outcome === 'created')).toBe(true);
+  });
+
+  test.each([
+    ['NamespaceNotFound', 'NamespaceMissing'],
+    ['NamespaceTerminating', 'NamespaceTerminating'],
+  ] as const)('by %s the namespace is gone for all that follow, which is no failure', async (code, reason) => {
+    const { run, client } = passWorld(
+      { backups: backupsNamed(numbered(20)) },
+      (call) => (call.verb === 'create' ? failing(call, code) : undefined),
+      inOrder,
+    );
+    const results = await run();
+    expect(client.count('create')).toBe(1);
+    for (const result of results.values()) expect(result).toMatchObject({ outcome: 'skipped', reason });
+  });
+});
+
+test('a NAB that was created before its namespace went counts as created', async () => {
+  const { run, client } = passWorld(
+    { backups: backupsNamed(['a', 'b']) },
+    (call) => (call.verb === 'create' && call.name === 'a' ? failing(call, 'NamespaceTerminating') : undefined),
+    { slots: new RequestSlots(1) },
+  );
+  const results = await run();
+  expect([results.get('b')?.outcome, results.get('a')?.reason]).toEqual(['created', 'NamespaceTerminating']);
+  expect(client.count('update')).toBe(0);
+});
+
+describe('after a denial', () => {
+  test('one create goes ahead alone; once it succeeds the others follow', async () => {
+    const underWay: number[] = [];
+    let active = 0;
+    const { run, client } = passWorld({ backups: backupsNamed(numbered(20)) }, async (call) => {
+      if (call.verb !== 'create') return undefined;
+      active += 1;
+      underWay.push(active);
+      await delay(1);
+      active -= 1;
+      return undefined;
+    });
+    await run({ probe: true });
+    expect(client.count('create')).toBe(20);
+    expect(underWay[1]).toBeGreaterThanOrEqual(1);
+    const saidBeforeSecondGet = client.said().slice(0, 2);
+    expect(saidBeforeSecondGet).toEqual(['get b0019', 'create b0019']);
+  });
+
+  test('a quota that is still used up costs one create', async () => {
+    const { run, client } = passWorld({ backups: backupsNamed(numbered(200)) }, (call) =>
+      call.verb === 'create' ? failing(call, 'Forbidden', { message: 'exceeded quota' }) : undefined,
+    );
+    await run({ probe: true });
+    expect(client.said()).toEqual(['get b0199', 'create b0199']);
+  });
+
+  test('a policy that denies one backup lets its neighbours through, one at a time until one succeeds', async () => {
+    const { run, client } = passWorld({ backups: backupsNamed(['a', 'b', 'bad']) }, (call) =>
+      call.verb === 'create' && call.name === 'bad' ? failing(call, 'Invalid') : undefined,
+    );
+    const results = await run({ probe: true });
+    expect(results.get('bad')?.reason).toBe('AdmissionDenied');
+    expect([results.get('a')?.outcome, results.get('b')?.outcome]).toEqual(['created', 'created']);
+    expect(client.said().slice(0, 4)).toEqual(['get bad', 'create bad', 'get b', 'create b']);
+  });
+
+  test('those that failed go last, and of them those that failed longest ago first', async () => {
+    const { run, client } = passWorld({ backups: backupsNamed(['a', 'b', 'c', 'd']) }, undefined, {
+      slots: new RequestSlots(1),
+    });
+    await run({
+      failedIn: new Map([
+        ['d', 7],
+        ['c', 3],
+      ]),
+    });
+    expect(client.said().filter((line) => line.startsWith('create'))).toEqual([
+      'create b',
+      'create a',
+      'create c',
+      'create d',
+    ]);
+  });
+});
+
+describe('a repair', () => {
+  const stale = nonAdminBackup({
+    syncedFrom: 'team-a-daily-1',
+    status: { phase: 'BackingOff', conditions: [backupNotFound], dataMoverDataUploads: { total: 2 } },
+  });
+  const reading = (nab: Record<string, unknown>) => (call: Call) =>
+    call.verb === 'get' && call.name === 'daily' ? nab : undefined;
+
+  test('reads NAB and Backup, and writes the status over what is there', async () => {
+    const { run, client } = passWorld({ nonAdminBackups: [stale] }, reading(stale));
+    expect((await run()).get('team-a-daily-1')).toMatchObject({
+      outcome: 'repaired',
+      reason: 'StatusStale',
+      nabUid: 'uid-of-daily',
+    });
+    expect(client.said()).toEqual(['get daily', 'get team-a-daily-1', 'update daily/status']);
+    expect(client.calls[2]?.body).toMatchObject({
+      metadata: { uid: 'uid-of-daily', resourceVersion: '50' },
+      status: { phase: 'Created', dataMoverDataUploads: { total: 2 } },
+    });
+    expect(client.calls[2]?.body).not.toHaveProperty('spec');
+  });
+
+  test.each([
+    ['has been completed', nonAdminBackup({ syncedFrom: 'team-a-daily-1' }), 'present', 'Present'],
+    [
+      'is being deleted',
+      {
+        ...stale,
+        metadata: { ...(isJsonObject(stale['metadata']) ? stale['metadata'] : {}), deletionTimestamp: at(0) },
+      },
+      'present',
+      'Present',
+    ],
+    ['belongs to another backup', nonAdminBackup({ nacuuid: 'x', syncedFrom: 'x' }), 'conflict', 'NameTaken'],
+  ])('writes nothing if the NAB %s meanwhile', async (_, live, outcome, reason) => {
+    const { run, client } = passWorld({ nonAdminBackups: [stale] }, reading(live));
+    expect((await run()).get('team-a-daily-1')).toMatchObject({ outcome, reason });
+    expect(client.count('update')).toBe(0);
+  });
+
+  test.each([
+    ['is gone', 'BeingDeleted', (call: Call) => failing(call, 'NotFound')],
+    ['claims something else', 'IdentityMismatch', () => veleroBackup({ name: 'weekly' })],
+    ['is being deleted', 'BeingDeleted', () => veleroBackup({ metadata: { deletionTimestamp: at(0) } })],
+  ])('writes nothing if the Backup %s meanwhile', async (_, reason, backup) => {
+    const { run, client } = passWorld({ nonAdminBackups: [stale] }, (call) =>
+      call.name === 'daily' ? stale : backup(call),
+    );
+    expect((await run()).get('team-a-daily-1')).toMatchObject({ outcome: 'skipped', reason });
+    expect(client.count('update')).toBe(0);
+  });
+
+  test('of a NAB that is gone: it is forgotten, and due to come back', async () => {
+    const { run, scene, clock } = passWorld({ nonAdminBackups: [stale] }, (call) =>
+      call.name === 'daily' ? failing(call, 'NotFound') : undefined,
+    );
+    expect((await run()).get('team-a-daily-1')).toMatchObject({
+      outcome: 'waiting',
+      reason: 'Missing',
+      until: clock.now + second,
+    });
+    expect(scene.decision().reason).toBe('Missing');
+  });
+
+  test('of a NAB that goes between reading and writing leaves no phantom of it behind', async () => {
+    const { run, scene } = passWorld({ nonAdminBackups: [stale] }, (call) => {
+      if (isStatus(call)) return failing(call, 'NotFound');
+      return call.name === 'daily' ? stale : undefined;
+    });
+    expect((await run()).get('team-a-daily-1')).toMatchObject({ outcome: 'waiting', reason: 'Missing' });
+    expect(scene.decision().reason).toBe('Missing');
+  });
+
+  test('that loses the race is none: somebody else wrote it', async () => {
+    const { run } = passWorld({ nonAdminBackups: [stale] }, (call) => {
+      if (isStatus(call)) return failing(call, 'Conflict');
+      return call.name === 'daily' ? stale : undefined;
+    });
+    expect((await run()).get('team-a-daily-1')).toMatchObject({ outcome: 'present', reason: 'Present' });
+  });
+
+  test('goes on while creates are denied, and the other way round', async () => {
+    const bare = bareNonAdminBackup({ name: 'broken', syncedFrom: 'broken' });
+    const backups = backupsNamed(['broken', 'missing']);
+    const quota = passWorld({ backups, nonAdminBackups: [bare] }, (call) => {
+      if (call.verb === 'create') return failing(call, 'Forbidden', { message: 'exceeded quota' });
+      return call.verb === 'get' && call.resource.startsWith('nonadmin') ? bare : undefined;
+    });
+    const denied = await quota.run();
+    expect([denied.get('broken')?.outcome, denied.get('missing')?.reason]).toEqual(['repaired', 'QuotaDenied']);
+
+    const rbac = passWorld({ backups, nonAdminBackups: [bare] }, (call) => {
+      if (isStatus(call)) return failing(call, 'Forbidden');
+      return call.verb === 'get' && call.resource.startsWith('nonadmin') ? bare : undefined;
+    });
+    const forbidden = await rbac.run();
+    expect(forbidden.get('broken')?.reason).toBe('Forbidden');
+    expect(rbac.client.count('create')).toBe(1);
+  });
+
+  test('of many ends when the server does not answer, instead of waiting for each', async () => {
+    const names = numbered(100);
+    const nonAdminBackups = names.map((name) => bareNonAdminBackup({ name, syncedFrom: name }));
+    const { run, client } = passWorld(
+      { backups: backupsNamed(names), nonAdminBackups },
+      (call) => failing(call, 'Timeout'),
+      { slots: new RequestSlots(1) },
+    );
+    const results = await run();
+    expect(client.calls).toHaveLength(5);
+    expect([...results.values()].every(({ outcome, reason }) => outcome === 'failed' && reason === 'Timeout')).toBe(
+      true,
+    );
+  });
+});
+
+describe('a stop', () => {
+  test('begins no request any more; those under way are let finish', async () => {
+    const stop = new AbortController();
+    const { run, client } = passWorld({ backups: backupsNamed(numbered(100)) }, (call) => {
+      if (call.verb === 'create') stop.abort();
+      return undefined;
+    });
+    const results = await run({ stop: stop.signal });
+    const afterStop = client.calls.length;
+    await delay(20);
+    expect(client.calls).toHaveLength(afterStop);
+    expect(client.count('create')).toBeLessThanOrEqual(8);
+    expect(client.count('update')).toBe(0);
+    // A NAB that is there without its status is created all the same; the next start completes it.
+    expect([...results.values()].filter(({ outcome }) => outcome === 'created')).toHaveLength(client.count('create'));
+    const untried = [...results.values()].filter(({ outcome }) => outcome === 'failed');
+    expect(untried).toHaveLength(100 - client.count('create'));
+    expect(untried[0]).toMatchObject({ reason: 'Aborted', message: 'Not tried: nab-sync is stopping.', untried: true });
+  });
+
+  test('that came before makes no request at all', async () => {
+    const bare = bareNonAdminBackup({ name: 'a', syncedFrom: 'a' });
+    const { run, client } = passWorld({ backups: backupsNamed(['a', 'b', 'c']), nonAdminBackups: [bare] });
+    const results = await run({ stop: AbortSignal.abort(), probe: true });
+    expect(client.calls).toEqual([]);
+    expect([...results.values()].map(({ reason }) => reason)).toEqual(['Aborted', 'Aborted', 'Aborted']);
+  });
+
+  test('between the read of the Backup and the create creates nothing', async () => {
+    const stop = new AbortController();
+    const { run, client } = passWorld({}, () => {
+      stop.abort();
+      return undefined;
+    });
+    expect((await run({ stop: stop.signal })).get('team-a-daily-1')).toMatchObject({
+      reason: 'Aborted',
+      untried: true,
+    });
+    expect(client.said()).toEqual(['get team-a-daily-1']);
+  });
+
+  test('asks nobody why a create was forbidden', async () => {
+    const stop = new AbortController();
+    let asked = 0;
+    const mayCreate = () => {
+      asked += 1;
+      return Promise.resolve(true);
+    };
+    const answer = (call: Call) => {
+      if (call.verb !== 'create') return undefined;
+      stop.abort();
+      return failing(call, 'Forbidden');
+    };
+    await passWorld({}, answer, { mayCreate }).run({ stop: stop.signal });
+    expect(asked).toBe(0);
+  });
+
+  test('the loss of the Lease, seen before its signal, is one', async () => {
+    let leading = true;
+    const { run, client } = passWorld({ backups: backupsNamed(numbered(30)) }, (call) => {
+      if (call.verb === 'create') leading = false;
+      return undefined;
+    });
+    const results = await run({ isLeading: () => leading });
+    expect(client.count('create')).toBeLessThanOrEqual(8);
+    expect(client.count('update')).toBe(0);
+    expect([...results.values()].at(0)?.reason).toBe('Aborted');
+  });
+});
+
+test('the clock is read when it matters: a backup that expires while it waits for its slot is not created', async () => {
+  const backups = backupsNamed(['a'], { status: { expiration: at(minute) } });
+  const world = passWorld({ backups }, ({ verb }) => {
+    if (verb === 'get') world.clock.now += hour;
+    return undefined;
+  });
+  expect((await world.run()).get('a')).toMatchObject({ outcome: 'skipped', reason: 'Expired' });
+});
