@@ -23,7 +23,9 @@ module.exports = {
       severity: 'error',
       comment: 'The rules and the decision do no I/O: they may not import the HTTP side, Node or a library',
       from: { path: '^src/sync/(rules|decide|reasons|record-types|cluster-state)\\.ts$' },
-      to: { path: ['^src/kube/', '^src/sync/(apply|reconcile|gather)', '^node:', 'node_modules/(undici|@kubernetes|pino)'] },
+      to: {
+        path: ['^src/kube/', '^src/sync/(apply|reconcile|gather)', '^node:', 'node_modules/(undici|@kubernetes|pino)'],
+      },
     },
     {
       name: 'sources-do-not-import-tests',

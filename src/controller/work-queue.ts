@@ -19,7 +19,7 @@ export interface WorkQueueOptions {
 }
 
 /** For metrics. */
-export interface QueueObserver {
+interface QueueObserver {
   queueAdded(): void;
   queueRetried(): void;
   queueDepth(depth: number): void;

@@ -8,7 +8,7 @@ import {
 import { nameAt, textAt, timeAt, valueAt } from './read.ts';
 
 /** The NABSL that a BackupStorageLocation names as its owner. */
-export interface OwnerRef {
+interface OwnerRef {
   readonly namespace: string;
   readonly name: string;
   readonly nacuuid: string;
