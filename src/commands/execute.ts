@@ -100,16 +100,20 @@ export async function execute(
       work(invocation, progress, surroundings, (context) => dispatch(invocation, context, surroundings)),
       crashed,
     ]);
-    const { exitCode, failed } = result;
-    if (failed !== undefined) await tellTerminationLog(path(), { command, exitCode, ...failed }, streams);
+    const { failed } = result;
+    if (failed === undefined) return result.exitCode;
+    // Not all of it was done because it was told to end: that is what the exit code says, as if it had not come so far.
+    const exitCode = signal.aborted ? interrupted(invocation, signal) : result.exitCode;
+    await tellTerminationLog(path(), { command, exitCode, ...failed }, streams);
     return exitCode;
   } catch (error) {
     const { lines, exitCode, code, stack } = describeFailure(error, {
       server: progress.server,
       oadpNamespace: progress.settings?.oadpNamespace.value,
     });
-    // Whatever was under way when the signal came failed because of it, unless it is a fault of ours.
-    if (signal.aborted && stack === undefined) return interrupted(invocation, signal);
+    // Whatever was under way when the signal came failed because of it, unless it is a fault of ours. What had not begun
+    // fails with the signal's own reason.
+    if (signal.aborted && (stack === undefined || error === signal.reason)) return interrupted(invocation, signal);
     for (const line of lines) await tell(streams, line);
     if (stack !== undefined) progress.log?.[command === 'run' ? 'fatal' : 'debug']({ err: error }, 'internal error');
     await tellTerminationLog(path(), { command, exitCode, code, message: lines.join('; ') }, streams);

@@ -275,6 +275,26 @@ describe('a signal', () => {
     expect(process.error.text).toBe('');
   });
 
+  test('ends a command with its code that had not begun its work, or not come through with it', async () => {
+    const path = join(directory, 'interrupted');
+    const process = fakeSurroundings({ KUBECONFIG, TERMINATION_LOG: path });
+    const waiting: Dispatch = () => {
+      process.stop.abort(new Interruption('SIGTERM'));
+      process.signal.throwIfAborted();
+      return Promise.resolve({ exitCode: 0 });
+    };
+    expect(await cli(['once'], process, waiting)).toBe(143);
+    expect(process.error.text).toBe('');
+
+    const halfway = fakeSurroundings({ KUBECONFIG, TERMINATION_LOG: path });
+    const seen = () => {
+      halfway.stop.abort(new Interruption('SIGINT'));
+    };
+    const aborted: PassReport = { ...report, outcome: 'Failed', counts: { ...report.counts, failed: 2 } };
+    expect(await cli(['once'], halfway, done({ report: aborted, seen }))).toBe(130);
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({ exitCode: 130, code: 'Failed' });
+  });
+
   test('ends run with 0: it is never done, so it did what it was told', async () => {
     const process = fakeSurroundings({ KUBECONFIG });
     const stopped: Dispatch = () => {
