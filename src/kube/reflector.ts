@@ -7,7 +7,7 @@ import { objectAt, printable, stringAt } from './json.ts';
 import { PageSize } from './page-size.ts';
 import { listAll } from './pager.ts';
 import { qualifiedName, type JsonObject, type Resource } from './resource.ts';
-import { wentBack } from './resource-version.ts';
+import { hasReached, wentBack } from './resource-version.ts';
 import { retryDelay } from './retry-delay.ts';
 import { requestError } from './status-error.ts';
 import type { Store } from './store.ts';
@@ -118,6 +118,8 @@ export class Reflector<R> {
   #hasSynced = false;
   /** Of the last list. */
   #resourceVersion = '';
+  /** How far list and watch have come: the store knows of everything up to there. */
+  #seen = '';
   #running = false;
   #projectionErrors = 0;
   /** Failures in a row, of the phase that they led to. */
@@ -195,6 +197,16 @@ export class Reflector<R> {
     await this.#list(signal, 4);
   }
 
+  /**
+   * Takes in what a request of our own answered, so that nothing is decided on older knowledge until the watch tells it.
+   * Ignored where the watch has come that far already: it may have told, too, that the object was deleted since, and an
+   * answer that arrives later would bring it back to life for good.
+   */
+  learn(key: string, record: R, resourceVersion: string | undefined): void {
+    if (resourceVersion !== undefined && hasReached(this.#seen, resourceVersion)) return;
+    this.#options.store.set(key, record);
+  }
+
   /** Lists and watches until the signal is aborted. Faults of the API never make it reject. */
   async run(signal: AbortSignal): Promise<void> {
     const { resource } = this.#options;
@@ -252,6 +264,7 @@ export class Reflector<R> {
       this.#log.warn({ before: this.#resourceVersion, resourceVersion }, 'the API server went back in time');
     }
     this.#resourceVersion = resourceVersion;
+    this.#seen = resourceVersion;
     store.replace(records);
     this.#currentAt = this.#clock.monotonic();
     this.#hasSynced = true;
@@ -289,6 +302,7 @@ export class Reflector<R> {
         throw new Doubt(`resourceVersion went back from ${resourceVersion} to ${event.resourceVersion}`);
       }
       resourceVersion = event.resourceVersion;
+      this.#seen = resourceVersion;
       events += 1;
       this.#apply(event);
     }

@@ -7,4 +7,9 @@ export function wentBack(last: string, next: string): boolean {
   return BigInt(next) < BigInt(last);
 }
 
+/** Whether `seen` is at least as new as `wanted`; false where that cannot be told. */
+export function hasReached(seen: string, wanted: string): boolean {
+  return DECIMAL.test(seen) && DECIMAL.test(wanted) && !wentBack(wanted, seen);
+}
+
 const DECIMAL = /^[0-9]{1,40}$/;

@@ -66,11 +66,15 @@ export class FaultyServer {
   }
 }
 
-/** Ends the headers and sends pieces of a body, one turn of the event loop apart; the body stays open. */
-export async function sendPieces(response: ServerResponse, pieces: readonly (string | Uint8Array)[]): Promise<void> {
+/** Ends the headers and sends pieces of a body, `apartMs` milliseconds apart; the body stays open. */
+export async function sendPieces(
+  response: ServerResponse,
+  pieces: readonly (string | Uint8Array)[],
+  apartMs = 2,
+): Promise<void> {
   response.writeHead(200, { 'content-type': 'application/json' });
   for (const piece of pieces) {
     response.write(piece);
-    await new Promise((resolve) => setTimeout(resolve, 2));
+    await new Promise((resolve) => setTimeout(resolve, apartMs));
   }
 }
