@@ -24,6 +24,7 @@ import {
   type StorageLocationRecord,
 } from '../oadp/storage-location.ts';
 import { ClusterState, namespacedKey } from '../sync/cluster-state.ts';
+import type { PassContext } from '../sync/namespace-pass.ts';
 import type { SyncPolicy } from '../sync/world.ts';
 
 export interface ClusterCacheOptions {
@@ -63,7 +64,8 @@ export class ClusterCache {
   readonly #options: ClusterCacheOptions;
   /** By kind, as `backups.velero.io`. */
   readonly #reflectors = new Map<string, AnyReflector>();
-  readonly nonAdminBackups: Store<NonAdminBackupRecord>;
+  /** Where the answers to our own requests go. */
+  readonly nonAdminBackups: PassContext['nonAdminBackups'];
   readonly state: ClusterState;
 
   constructor(options: ClusterCacheOptions) {
@@ -77,7 +79,6 @@ export class ClusterCache {
       namespaces: this.#store<NamespaceRecord>(),
       nonAdminBackups: this.#store<NonAdminBackupRecord>(),
     };
-    this.nonAdminBackups = stores.nonAdminBackups;
     const state = new ClusterState(stores, policy);
     this.state = state;
     const inOadpNamespace = { namespace: policy.oadpNamespace, key: byName };
@@ -121,12 +122,20 @@ export class ClusterCache {
       project: toBackupRecord,
       store: stores.backups,
     });
-    this.#reflect({
+    const nabs = this.#reflect({
       resource: nonAdminBackups,
       key: byNamespaceAndName,
       project: toNonAdminBackupRecord,
       store: stores.nonAdminBackups,
     });
+    this.nonAdminBackups = {
+      set: (key, record, resourceVersion) => {
+        nabs.learn(key, record, resourceVersion);
+      },
+      delete: (key) => {
+        stores.nonAdminBackups.delete(key);
+      },
+    };
   }
 
   /** Whether every kind has been listed once. Before that nothing may be decided. */
@@ -193,7 +202,7 @@ export class ClusterCache {
     });
   }
 
-  #reflect<R>(options: Omit<ReflectorOptions<R>, 'client' | 'log'>): void {
+  #reflect<R>(options: Omit<ReflectorOptions<R>, 'client' | 'log'>): Reflector<R> {
     const { client, log, onReflectorState } = this.#options;
     const reflector = new Reflector<R>({ ...options, client, log });
     const resource = qualifiedName(options.resource);
@@ -201,5 +210,6 @@ export class ClusterCache {
       onReflectorState(resource, state);
     });
     this.#reflectors.set(resource, reflector);
+    return reflector;
   }
 }

@@ -40,9 +40,12 @@ export interface PassContext {
   readonly client: NabClient;
   readonly state: ClusterState;
   readonly policy: SyncPolicy;
-  /** The store behind `state`: what a write answered goes there at once, so that no decision rests on older knowledge. */
+  /**
+   * The store behind `state`: what a request answered goes there at once, so that no decision rests on older knowledge.
+   * An answer that is older than what the store knows already, by its resourceVersion, is ignored there.
+   */
   readonly nonAdminBackups: {
-    set(key: string, record: NonAdminBackupRecord): void;
+    set(key: string, record: NonAdminBackupRecord, resourceVersion: string | undefined): void;
     delete(key: string): void;
   };
   readonly slots: RequestSlots;
@@ -408,7 +411,8 @@ export class NamespacePass {
 
   #remember(origin: Origin, nab: JsonObject): NonAdminBackupRecord {
     const record = toNonAdminBackupRecord(nab);
-    this.#context.nonAdminBackups.set(namespacedKey(origin.namespace, origin.name), record);
+    const { resourceVersion } = written(nab);
+    this.#context.nonAdminBackups.set(namespacedKey(origin.namespace, origin.name), record, resourceVersion);
     return record;
   }
 

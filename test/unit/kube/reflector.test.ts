@@ -188,6 +188,50 @@ describe('a reflector', () => {
   });
 });
 
+describe('what a request of our own answered', () => {
+  test('is in the store before the watch tells it', async () => {
+    const reflector = await start();
+    reflector.learn('a', 1, '101');
+    expect(held()).toEqual({ a: 1 });
+    api.put('a', 1);
+    await settle();
+    expect(held()).toEqual({ a: 1 });
+  });
+
+  test('does not bring an object back to life that the watch told to be deleted since', async () => {
+    const reflector = await start();
+    api.put('a', 1);
+    const written = String(api.resourceVersion);
+    api.remove('a');
+    await settle();
+    reflector.learn('a', 1, written);
+    expect(held()).toEqual({});
+  });
+
+  test('does not undo a later change, nor what a list or a bookmark came past', async () => {
+    api.put('a', 1);
+    const written = String(api.resourceVersion);
+    api.put('a', 2);
+    const reflector = await start();
+    reflector.learn('a', 1, written);
+    expect(held()).toEqual({ a: 2 });
+    api.resourceVersion = 500;
+    api.bookmark();
+    await settle();
+    reflector.learn('b', 1, '400');
+    expect(held()).toEqual({ a: 2 });
+    reflector.learn('b', 1, '501');
+    expect(held()).toEqual({ a: 2, b: 1 });
+  });
+
+  test('counts where versions cannot be compared', async () => {
+    const reflector = await start();
+    reflector.learn('a', 1, undefined);
+    reflector.learn('b', 2, 'opaque');
+    expect(held()).toEqual({ a: 1, b: 2 });
+  });
+});
+
 describe('what is kept of an object', () => {
   test('is nothing when the projection is undefined, also when it becomes so', async () => {
     api.put('a', 1);
