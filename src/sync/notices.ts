@@ -108,6 +108,16 @@ export function tellNews(
       dedupeKey: item.backup.name,
     });
   }
+  if (conflicts.length > singleEvents) {
+    const more = String(conflicts.length - singleEvents);
+    sink.record({
+      regarding: aboutNamespace(namespace, namespaceUid),
+      type: 'Warning',
+      reason: 'NameTaken',
+      message: `${more} more NonAdminBackups have the names of stored backups, which therefore are not brought back.`,
+      dedupeKey: 'beyond',
+    });
+  }
   for (const [reason, items] of byReason(news.filter(({ reason }) => toldFailures.has(reason)))) {
     const [first] = items;
     const { name } = first?.backup.claim ?? {};
