@@ -59,7 +59,7 @@ export interface PassContext {
 export interface PassOptions {
   /** Priority of the creates among all that wait for a slot. */
   readonly priority: number;
-  /** The namespace was denied last time: one create goes ahead alone before the others follow. */
+  /** Nothing says that the namespace takes NABs: one create goes ahead alone before the others follow. */
   readonly probe: boolean;
   /**
    * By Backup: the pass in which its creation was last tried and failed. Those never tried go first, then those that
@@ -203,12 +203,18 @@ export class NamespacePass {
     return this.#options.failedIn.get(item.backup.name) ?? 0;
   }
 
-  /** One create at a time until one succeeds. */
+  /**
+   * One create at a time until one succeeds. The first that gets no answer ends it: a webhook that hangs costs one
+   * deadline in one slot, whatever it has to do with how many namespaces.
+   */
   async #probe(): Promise<void> {
     while (this.#statuses.length === 0) {
+      const item = this.#creates.at(-1);
       const task = this.#nextCreate();
-      if (task === undefined) return;
+      if (item === undefined || task === undefined) return;
       await task();
+      const failure = this.#results.get(item.backup.name)?.failure;
+      if (failure?.reason === 'Timeout') this.#creating.stopped ??= failure;
     }
   }
 

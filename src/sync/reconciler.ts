@@ -48,8 +48,8 @@ export interface Fact {
 
 /** What is remembered of a namespace from one pass to the next. Never decides what is due, only how and how loudly. */
 interface Memory {
-  /** The last pass ended by a denial, so the next one begins with a single create. */
-  readonly denied: boolean;
+  /** The last pass met nothing that speaks against the next create; else the next one begins with a single create. */
+  readonly takesNabs: boolean;
   /** How many passes there were. */
   readonly passes: number;
   /** By Backup: the pass in which its write was last tried and failed. */
@@ -61,7 +61,7 @@ interface Memory {
 }
 
 const nothing: Memory = {
-  denied: false,
+  takesNabs: false,
   passes: 0,
   failedIn: new Map(),
   told: new Map(),
@@ -100,7 +100,7 @@ export class Reconciler {
     }
     const pass = new NamespacePass(namespace, this.#context, {
       priority: options.live ? priorities.liveCreate : priorities.create,
-      probe: memory.denied,
+      probe: !memory.takesNabs,
       failedIn: memory.failedIn,
       stop: options.stop,
       isLeading: options.isLeading,
@@ -149,7 +149,7 @@ export class Reconciler {
       if (recurrence !== undefined) recurrences.set(backup.name, recurrence);
     }
     this.#memories.set(namespace, {
-      denied: failed.some(({ reason }) => reason === 'QuotaDenied' || reason === 'AdmissionDenied'),
+      takesNabs: failed.every(({ failure }) => failure?.rest === 'next'),
       passes,
       failedIn,
       told: new Map(items.map((item) => [item.backup.name, factOf(item)])),
