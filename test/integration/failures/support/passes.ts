@@ -7,7 +7,6 @@ export interface Pass {
   readonly exitCode: number | null;
   readonly report: z.infer<typeof onceReport>;
   readonly stderr: string;
-  readonly seconds: number;
 }
 
 /** Runs `once` over some namespaces and reads its report, whatever the exit code. */
@@ -16,14 +15,12 @@ export async function passOver(
   namespaces: readonly string[],
   kubeconfig = job.kubeconfig,
 ): Promise<Pass> {
-  const began = performance.now();
   const { exitCode, stdout, stderr } = await runNabSync(
     ['once', '-o', 'json', '--no-leader-elect', '-n', namespaces.join(',')],
     { kubeconfig, oadpNamespace: job.oadpNamespace },
   );
-  const seconds = (performance.now() - began) / 1000;
   try {
-    return { exitCode, report: onceReport.parse(JSON.parse(stdout)), stderr, seconds };
+    return { exitCode, report: onceReport.parse(JSON.parse(stdout)), stderr };
   } catch (error) {
     throw new Error(`once printed no report:\n${stdout}\n${stderr}`, { cause: error });
   }
