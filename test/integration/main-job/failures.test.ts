@@ -118,17 +118,3 @@ describe('a pass in which writes are refused', () => {
     expect(await readFile(path, 'utf8')).toBe('');
   });
 });
-
-describe('the controller, where writes are refused', () => {
-  it('brings the NABs back when the quota has room for them', async () => {
-    const controller = await job.controller([], { SYNC_PERIOD: '0' });
-    const line = await controller.line('namespace reconciled', { namespace: full, changed: { QuotaDenied: 60 } });
-    expect(line.level).toBe('info');
-    await objects.api.call('DELETE', `/api/v1/namespaces/${full}/resourcequotas/few`);
-    // Nothing tells the controller: it finds out by trying again, first after a second.
-    await eventually(async () => {
-      expect(await job.nabNames(full)).toHaveLength(60);
-    }, 20_000);
-    expect(controller.log().filter(({ level }) => level === 'error')).toEqual([]);
-  });
-});

@@ -89,7 +89,8 @@ export const untilTheEndOfTheFile: AtEnd = (action) => {
 
 const named = z.object({ metadata: z.object({ namespace: z.string(), name: z.string() }) });
 
-function follow(process: NabSyncProcess): Controller {
+/** A started `run`, with its log. */
+export function follow(process: NabSyncProcess): Controller {
   const log = (): LogLine[] =>
     process.stderr
       .split('\n')
