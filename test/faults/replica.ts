@@ -6,6 +6,7 @@ import type { NabSyncExit, NabSyncProcess } from '../support/nab-sync.ts';
 // Declares what the run's setup provides.
 import type {} from './global-setup.ts';
 import type { FaultProxy } from './fault-proxy.ts';
+import { persist } from './persist.ts';
 import { oadpNamespace } from './stage.ts';
 import type { Stage } from './stage.ts';
 
@@ -17,6 +18,8 @@ export interface ReplicaOptions {
 
 /** A line of nab-sync's log. */
 export type LogLine = z.infer<typeof logLine>;
+
+const identified = z.object({ identity: z.string() });
 
 const logLine = z.looseObject({ level: z.union([z.string(), z.number()]), msg: z.string().catch('') });
 
@@ -89,6 +92,12 @@ export class Replica {
     });
   }
 
+  /** By what name its latest process asks for the Lease; undefined before it has said so. */
+  get identity(): string | undefined {
+    const started = this.logLines.findLast(({ msg }) => msg === 'nab-sync starts');
+    return identified.safeParse(started).data?.identity;
+  }
+
   async start(): Promise<void> {
     if (this.#process !== undefined) return;
     const started = await startNabSync(['run', ...this.#args], {
@@ -138,7 +147,7 @@ export class Replica {
   /** Gives it a new token, in the file from which it reads it, and has the old one refused from now on. */
   async rotateToken(): Promise<void> {
     const old = this.#token;
-    this.#token = await this.#stage.token();
+    this.#token = await persist(() => this.#stage.token());
     await writeFile(this.#tokenFile, this.#token);
     if (old !== this.#token) this.proxy.refuse(old);
   }
