@@ -31,11 +31,21 @@ interface Waiting {
   readonly since: number;
 }
 
+/** A key that is to be enqueued at a time, in ms of `performance.now()`. */
+interface Due {
+  readonly timer: NodeJS.Timeout;
+  readonly dueMs: number;
+  priority: number;
+}
+
 const backoffBaseMs = 1000;
 const backoffCapMs = 60_000;
 
 /** After a failure, whatever happens to the key, it is not worked on again before that: events may not undo back-off. */
 const minimumGapMs = 1000;
+
+/** The longest that a timer can be set for; beyond it, it would fire at once. */
+const longestDelayMs = 2 ** 31 - 1;
 
 /** How long work may go on before timers and sockets get their turn. */
 const turnMs = 10;
@@ -54,8 +64,8 @@ export class WorkQueue {
   readonly #waiting = new Map<string, Waiting>();
   /** Keys that are worked on; the value says whether, and with which priority, to work on them again. */
   readonly #running = new Map<string, { again: number | undefined }>();
-  /** Keys that are enqueued by themselves at a time, in ms of `performance.now()`. */
-  readonly #timers = new Map<string, { readonly timer: NodeJS.Timeout; readonly dueMs: number }>();
+  /** Keys that are enqueued by themselves at a time. */
+  readonly #timers = new Map<string, Due>();
   readonly #attempts = new Map<string, number>();
   /** Until when a key that failed is left alone, in ms of `performance.now()`. */
   readonly #quietUntil = new Map<string, number>();
@@ -95,7 +105,7 @@ export class WorkQueue {
     const quietMs = (this.#quietUntil.get(key) ?? 0) - performance.now();
     if (quietMs > 0) {
       // A resync leaves a key to its back-off; an event only shortens it to the minimum.
-      if (priority > 0) this.#later(key, quietMs);
+      if (priority > 0) this.#later(key, quietMs, priority);
       return;
     }
     if (priority === 0 && this.#attempts.has(key) && this.#timers.has(key)) return;
@@ -136,6 +146,10 @@ export class WorkQueue {
     this.#options.observer?.queueDepth(this.#waiting.size);
     this.#options.observer?.queueWaited((performance.now() - waiting.since) / 1000);
     await this.#breathe();
+    if (this.#stopped) {
+      this.#running.delete(key);
+      return;
+    }
     let next: NextLook;
     try {
       next = await this.#options.work(key, waiting.priority);
@@ -164,21 +178,28 @@ export class WorkQueue {
       const { retryAfterMs } = retry;
       delays.push(retryDelay({ attempt, retryAfterMs, baseMs: backoffBaseMs, capMs: backoffCapMs, random }));
     }
-    if (delays.length > 0) this.#later(key, Math.min(...delays));
+    if (delays.length > 0) this.#later(key, Math.min(...delays), 0);
   }
 
-  /** Enqueues the key after a delay, or earlier where it was already to be. */
-  #later(key: string, delayMs: number): void {
+  /** Enqueues the key after a delay, or earlier where it was already to be; as urgently as was ever asked for. */
+  #later(key: string, delayMs: number, priority: number): void {
     const dueMs = performance.now() + delayMs;
     const earlier = this.#timers.get(key);
-    if (earlier !== undefined && earlier.dueMs <= dueMs) return;
+    if (earlier !== undefined && earlier.dueMs <= dueMs) {
+      earlier.priority = Math.max(earlier.priority, priority);
+      return;
+    }
     this.#cancelTimer(key);
-    const timer = setTimeout(() => {
-      this.#timers.delete(key);
-      this.#quietUntil.delete(key);
-      this.#enqueue(key, 0);
-    }, delayMs);
-    this.#timers.set(key, { timer, dueMs });
+    const timer = setTimeout(
+      () => {
+        this.#timers.delete(key);
+        this.#quietUntil.delete(key);
+        this.#enqueue(key, due.priority);
+      },
+      Math.min(delayMs, longestDelayMs),
+    );
+    const due: Due = { timer, dueMs, priority: Math.max(earlier?.priority ?? 0, priority) };
+    this.#timers.set(key, due);
   }
 
   #cancelTimer(key: string): void {
