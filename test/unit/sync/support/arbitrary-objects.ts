@@ -157,7 +157,7 @@ const keys = fc.oneof(
 );
 
 /** Any JSON at all, and texts in particular that somebody could mean harm with. */
-export const anyJson: fc.Arbitrary<unknown> = fc.letrec((tie) => ({
+const anyJson: fc.Arbitrary<unknown> = fc.letrec((tie) => ({
   value: fc.oneof(
     { depthSize: 'small', withCrossShrink: true },
     fc.constantFrom<unknown>(null, true, false, 0, -1, 1e300, '', [], {}),

@@ -76,7 +76,7 @@ function byNamespaceAndName(object: JsonObject): string | undefined {
 }
 
 /** The key under which an object is kept; what has none is not kept. */
-export const keyOf: Readonly<Record<Kind, (object: JsonObject) => string | undefined>> = {
+const keyOf: Readonly<Record<Kind, (object: JsonObject) => string | undefined>> = {
   backup: byName,
   storageLocation: byName,
   locationOwner: byNamespaceAndName,
