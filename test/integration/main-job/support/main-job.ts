@@ -20,7 +20,7 @@ export interface Controller extends NabSyncProcess {
   firstPass(): Promise<void>;
 }
 
-export type LogLine = z.infer<typeof logLine>;
+type LogLine = z.infer<typeof logLine>;
 
 /** nab-sync installed beside one OADP, with the rights of manifests/base and no others. */
 export interface MainJob extends Isolated {

@@ -17,7 +17,7 @@ export interface PassingRequest {
 }
 
 /** An answer in place of the API server's. */
-export interface MadeUpAnswer {
+interface MadeUpAnswer {
   readonly status: number;
   readonly body: unknown;
 }
