@@ -540,7 +540,8 @@ export class NamespacePass {
           outcome: 'waiting',
           reason,
           message,
-          until: settlesAt(item.backup, worldAt(policy, state, now())) ?? now(),
+          // The live Backup may have to wait where the one in the cache has not: the watch will tell of it soon.
+          until: settlesAt(item.backup, worldAt(policy, state, now())) ?? now() + soonMs,
         });
         return;
       case 'conflict': {

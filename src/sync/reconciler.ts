@@ -114,8 +114,14 @@ export class Reconciler {
   /** The latest result of every backup that was reconciled, counted. */
   results(): Map<Fact, number> {
     const counts = new Map<Fact, number>();
-    for (const { told } of this.#memories.values()) {
-      for (const fact of told.values()) counts.set(fact, (counts.get(fact) ?? 0) + 1);
+    const claimed = new Set(this.#context.state.claimedNamespaces());
+    for (const [namespace, { told }] of this.#memories) {
+      if (claimed.has(namespace)) {
+        for (const fact of told.values()) counts.set(fact, (counts.get(fact) ?? 0) + 1);
+      } else {
+        // All backups of a namespace may go while another replica leads, and then nobody reconciles it here any more.
+        this.#memories.delete(namespace);
+      }
     }
     return counts;
   }
