@@ -150,6 +150,17 @@ describe('the Backup is read once more just before the create, and nothing is cr
     expect(client.calls[1]?.body).toMatchObject({ spec: { backupSpec: { ttl: '1h0m0s' } } });
   });
 
+  test('what Velero has read again just now waits for the bucket, and is looked at soon', async () => {
+    const reread = veleroBackup({ metadata: { creationTimestamp: at(-second) } });
+    const { run, client, clock } = passWorld({}, () => reread);
+    expect((await run()).get('team-a-daily-1')).toMatchObject({
+      outcome: 'waiting',
+      reason: 'LocationSyncing',
+      until: clock.now + second,
+    });
+    expect(client.count('create')).toBe(0);
+  });
+
   test('a namespace that went away in the meantime is seen as well', async () => {
     const world = passWorld({}, ({ verb }) => {
       if (verb === 'get') world.scene.put.namespace({ metadata: { name: 'team-a', deletionTimestamp: at(0) } });

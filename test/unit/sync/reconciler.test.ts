@@ -377,6 +377,9 @@ describe('what is told', () => {
     scene.put.namespace(namespaceObject({ name: 'team-b' }));
     await reconciler.reconcile('team-b', { live: true, stop });
     expect(counts()).toEqual([['present', 'Present', 3]]);
+    // As if its last backup had gone while another replica led: nobody reconciles the namespace any more.
+    scene.put.backup(veleroBackup({ nacuuid: 'x', name: 'x', namespace: 'team-a' }));
+    expect(counts()).toEqual([['present', 'Present', 2]]);
   });
 });
 
