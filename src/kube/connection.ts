@@ -3,14 +3,13 @@ import type { RequestOptions } from 'node:https';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { createSecureContext } from 'node:tls';
-import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
 import isEqual from 'lodash/isEqual.js';
-import omit from 'lodash/omit.js';
 import { ConfigurationError } from './configuration-error.ts';
 import { startDeadline, untilAborted } from './deadline.ts';
 import { fileProblem, readKubeconfig, type KubeconfigTarget } from './kubeconfig-file.ts';
 import { stringAt } from './json.ts';
 import type { JsonObject } from './resource.ts';
+import { needsPlugin, readStaticCredentials, tokenFileOf } from './static-credentials.ts';
 
 export interface ConnectionOptions {
   /** Path of a kubeconfig, or several joined like in KUBECONFIG. */
@@ -57,9 +56,10 @@ export interface Connection {
   reload(refused: Credentials): Promise<Credentials>;
 }
 
-/** One cluster and one user, as client-node takes them. */
+/** One cluster and one user, in kubeconfig's words. */
 interface Target {
-  readonly config: JsonObject;
+  readonly cluster: JsonObject;
+  readonly user: JsonObject;
   readonly server: string;
   readonly namespace: string | undefined;
   readonly caSource: string;
@@ -143,7 +143,7 @@ interface Parts {
 /** Reads all key material once, so that what is missing or broken is reported by name and not by a failing handshake. */
 function checked({ server, cluster, user, namespace, where }: Parts): Target {
   const caFile = stringAt(cluster, 'certificate-authority');
-  const tokenFile = stringAt(user, 'tokenFile') ?? stringAt(user, 'token-file');
+  const tokenFile = tokenFileOf(user);
   if (tokenFile !== undefined) readNamed(tokenFile, 'token file', where);
   checkPem('ca', cluster, 'certificate-authority', 'CA', where);
   checkPem('cert', user, 'client-certificate', 'client certificate', where);
@@ -164,7 +164,8 @@ function checked({ server, cluster, user, namespace, where }: Parts): Target {
     namespace,
     proxyUrl,
     caSource: caFile ?? (caData === undefined ? 'the system CAs' : `the CA in ${where}`),
-    config: kubeConfigFor(server, cluster, user, tokenFile),
+    cluster,
+    user,
   };
 }
 
@@ -179,7 +180,7 @@ function readNamed(file: string, what: string, where: string): Buffer {
   }
 }
 
-/** `field` names a file, `field`-data holds the same in base64; the file wins, as it does in client-node. */
+/** `field` names a file, `field`-data holds the same in base64; the file wins. */
 function checkPem(part: 'ca' | 'cert' | 'key', entry: JsonObject, field: string, what: string, where: string): void {
   const file = stringAt(entry, field);
   const data = stringAt(entry, `${field}-data`);
@@ -197,28 +198,6 @@ function checkPem(part: 'ca' | 'cert' | 'key', entry: JsonObject, field: string,
   }
 }
 
-/** The parts as client-node wants them; docs/adr/0001-own-reflector.md says where it differs from kubectl. */
-function kubeConfigFor(
-  server: string,
-  cluster: JsonObject,
-  user: JsonObject,
-  tokenFile: string | undefined,
-): JsonObject {
-  // Without TLS there is nothing to verify, but client-node refuses plain http unless told so.
-  const plain = server.startsWith('http:') ? { 'insecure-skip-tls-verify': true } : {};
-  // client-node reads a token file again and again only where its own in-cluster loading would put it. As in kubectl, the
-  // file wins over a token beside it.
-  const bearer =
-    tokenFile === undefined ? {} : { token: undefined, 'auth-provider': { name: 'tokenFile', config: { tokenFile } } };
-  return {
-    // Proxies are ours to handle: client-node would make an agent for each.
-    clusters: [{ name: 'cluster', cluster: { ...omit(cluster, 'proxy-url'), server, ...plain } }],
-    users: [{ name: 'user', user: { ...omit(user, ['tokenFile', 'token-file']), ...bearer } }],
-    contexts: [{ name: 'context', context: { cluster: 'cluster', user: 'user' } }],
-    'current-context': 'context',
-  };
-}
-
 /** How long headers and key material are used before the files and plugins behind them are asked again. */
 const CREDENTIALS_TTL_MS = 10_000;
 
@@ -232,7 +211,7 @@ class KubeConfigConnection implements Connection {
   readonly caSource: string;
   readonly proxyUrl: string | undefined;
   readonly #load: () => Target;
-  #kubeConfig: KubeConfig;
+  #readFresh: () => Promise<Credentials>;
   #current: { readonly credentials: Credentials; readonly readAt: number } | undefined;
   #reading: Promise<Credentials> | undefined;
 
@@ -244,7 +223,7 @@ class KubeConfigConnection implements Connection {
     this.caSource = target.caSource;
     this.proxyUrl = target.proxyUrl;
     this.#load = load;
-    this.#kubeConfig = clientNodeConfig(target);
+    this.#readFresh = credentialsReader(target);
   }
 
   async credentials(): Promise<Credentials> {
@@ -271,8 +250,8 @@ class KubeConfigConnection implements Connection {
         // The new token is meant for another server; this one must not see it.
         throw new ConfigurationError(`the kubeconfig now names ${target.server} instead of ${this.server}; restart`);
       }
-      // A new KubeConfig forgets the tokens that its parts keep for a minute or until a plugin's stated expiry.
-      this.#kubeConfig = clientNodeConfig(target);
+      // A new reader forgets the token that a plugin said to be good for longer.
+      this.#readFresh = credentialsReader(target);
     }
     return this.#read();
   }
@@ -287,7 +266,7 @@ class KubeConfigConnection implements Connection {
 
   async #readNow(): Promise<Credentials> {
     using deadline = startDeadline(CREDENTIALS_DEADLINE_MS);
-    const fresh = await untilAborted(readCredentials(this.#kubeConfig), deadline.signal);
+    const fresh = await untilAborted(this.#readFresh(), deadline.signal);
     const known = this.#current?.credentials;
     const tls = known !== undefined && isEqual(known.tls, fresh.tls) ? known.tls : fresh.tls;
     // Unchanged credentials stay the same object, so that `reload` can tell whether there are newer ones than the refused.
@@ -298,32 +277,12 @@ class KubeConfigConnection implements Connection {
   }
 }
 
-function clientNodeConfig(target: Target): KubeConfig {
-  const config = new KubeConfig();
-  // JSON is YAML, and the one way in that goes through client-node's own reading of a kubeconfig.
-  config.loadFromString(JSON.stringify(target.config));
-  return config;
-}
-
-async function readCredentials(config: KubeConfig): Promise<Credentials> {
-  const options: RequestOptions = {};
-  await config.applyToHTTPSOptions(options);
-  const headers: Record<string, string> = {};
-  if (typeof options.auth === 'string')
-    headers['authorization'] = `Basic ${Buffer.from(options.auth).toString('base64')}`;
-  for (const [name, value] of Object.entries(options.headers ?? {})) {
-    // Token files made by hand end in a newline, which no header may hold.
-    if (typeof value === 'string') headers[name.toLowerCase()] = value.trim();
-  }
-  const { ca, cert, key, rejectUnauthorized, servername } = options;
-  return {
-    headers,
-    tls: {
-      ...(ca === undefined ? {} : { ca }),
-      ...(cert === undefined ? {} : { cert }),
-      ...(key === undefined ? {} : { key }),
-      ...(servername === undefined ? {} : { servername }),
-      ...(rejectUnauthorized === undefined ? {} : { rejectUnauthorized }),
-    },
+/** Reads the credentials of a target, anew each time as far as files go. */
+function credentialsReader({ server, cluster, user }: Target): () => Promise<Credentials> {
+  if (!needsPlugin(user)) return async () => Promise.resolve(readStaticCredentials(cluster, user));
+  let reader: Promise<() => Promise<Credentials>> | undefined;
+  return async () => {
+    reader ??= import('./plugin-credentials.ts').then((module) => module.pluginCredentials(server, cluster, user));
+    return (await reader)();
   };
 }

@@ -188,6 +188,22 @@ echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","s
     expect(await authorization(anonymous)).toBeUndefined();
   });
 
+  test('prefers a token to a password, and a file to what stands beside it', async () => {
+    const named = async (user: object): Promise<string | undefined> =>
+      authorization({ kubeconfig: await file('kubeconfig', kubeconfig({ user })) });
+    expect(await named({ username: 'bob', password: 'pass' })).toBe('Bearer secret-1');
+    await file('token', 'from-file');
+    expect(await named({ tokenFile: 'token' })).toBe('Bearer from-file');
+    expect(await named({ 'token-file': 'token', username: 'bob', password: 'pass' })).toBe('Bearer from-file');
+    await file('cert.pem', CERTIFICATE);
+    const user = { 'client-certificate': 'cert.pem', 'client-certificate-data': 'bm90aGluZw==' };
+    const { tls } = await loadConnection(
+      { kubeconfig: await file('kubeconfig', kubeconfig({ user })) },
+      environment(),
+    ).credentials();
+    expect(String(tls.cert)).toBe(CERTIFICATE);
+  });
+
   test('gives the CA, the name to expect and whether to verify at all', async () => {
     const ca = await file('conf/ca.crt', CERTIFICATE);
     const cluster = { 'certificate-authority': 'ca.crt', 'tls-server-name': 'kubernetes' };
