@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { copyFile, mkdir, open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ControlPlane } from '../support/control-plane/control-plane.ts';
+import type { ControlPlane, ServerName } from '../support/control-plane/control-plane.ts';
 
 /**
  * Copies of etcd's data as it was at some moment, put back later: what an admin does who restores a cluster from a backup
@@ -30,7 +30,7 @@ export class EtcdCopies {
    * @param signal how the API server is stopped: SIGTERM ends its watches in good order
    */
   async putBack(name: string, signal: 'SIGKILL' | 'SIGTERM' = 'SIGKILL'): Promise<void> {
-    await this.#controlPlane.kill('kube-apiserver', signal);
+    await endServer(this.#controlPlane, 'kube-apiserver', signal);
     await this.#controlPlane.kill('etcd');
     await copyDirectory(this.#copy(name), this.#data);
     await this.#controlPlane.startAgain('etcd');
@@ -46,6 +46,22 @@ export class EtcdCopies {
     return join(this.#controlPlane.directory, 'copies', name);
   }
 }
+
+/** As a kubelet ends a server: one that takes long over SIGTERM, as an API server does with requests under way, is killed. */
+export async function endServer(
+  controlPlane: ControlPlane,
+  name: ServerName,
+  signal: 'SIGKILL' | 'SIGTERM',
+): Promise<void> {
+  const impatience = setTimeout(() => void controlPlane.kill(name, 'SIGKILL'), graceMs);
+  try {
+    await controlPlane.kill(name, signal);
+  } finally {
+    clearTimeout(impatience);
+  }
+}
+
+const graceMs = 3_000;
 
 /** Makes `to` what `from` is. */
 async function copyDirectory(from: string, to: string): Promise<void> {

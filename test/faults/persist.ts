@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError } from '../support/api-client.ts';
 
-const patienceMs = 60_000;
+const patienceMs = 120_000;
 const pauseMs = 100;
 
 /** Answers of a server that is starting or in trouble. A 404 without a reason comes from one that does not know the kind yet. */

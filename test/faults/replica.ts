@@ -35,6 +35,8 @@ export class Replica {
   readonly #tokenFile: string;
   #token: string;
   #process: NabSyncProcess | undefined;
+  /** The latest process, whether it is to run or to end. */
+  #latest: NabSyncProcess | undefined;
   #frozen = false;
   /** Of processes that have ended. */
   readonly #logs: string[] = [];
@@ -107,6 +109,7 @@ export class Replica {
       env: { LOG_FORMAT: 'json', LOG_LEVEL: 'debug' },
     });
     this.#process = started;
+    this.#latest = started;
     this.#frozen = false;
     void started.exited.then((exit) => {
       this.#logs.push(exit.stderr);
@@ -129,8 +132,9 @@ export class Replica {
     return await this.#forget()?.stop();
   }
 
+  /** Also to a process that is about to end. */
   signal(signal: NodeJS.Signals): void {
-    this.#process?.signal(signal);
+    this.#latest?.signal(signal);
   }
 
   /** SIGSTOP: it does nothing, and its connections stay open. */

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { leaseResource } from '../../../src/kube/lease-record.ts';
 import type { JsonObject } from '../../../src/kube/resource.ts';
 import type { ServerName } from '../../support/control-plane/control-plane.ts';
+import { endServer } from '../etcd-copies.ts';
 import { Replica } from '../replica.ts';
 import { oadpNamespace } from '../stage.ts';
 import type { Stage } from '../stage.ts';
@@ -160,7 +161,7 @@ class Round {
         const { server } = action;
         const outage = { from: performance.now(), to: Infinity };
         if (server === 'kube-apiserver') this.#outages.push(outage);
-        await controlPlane.kill(server, action.gracefully ? 'SIGTERM' : 'SIGKILL');
+        await endServer(controlPlane, server, action.gracefully ? 'SIGTERM' : 'SIGKILL');
         await this.#for(action.ms);
         outage.to = performance.now();
         await controlPlane.startAgain(server);

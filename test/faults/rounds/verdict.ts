@@ -21,6 +21,9 @@ import {
 import type { Facts, Nab, Syncable } from './oracle.ts';
 import type { World } from './world.ts';
 
+/** What a test knows of its NABs: which it made itself, and which can ever have been due. */
+export type Ledger = Pick<World, 'premade' | 'canHaveBeenDue'>;
+
 const eventResource: Resource = { group: '', version: 'v1', plural: 'events', kind: 'Event', namespaced: true };
 
 /** Everything that counts, as an admin sees it now. */
@@ -39,7 +42,7 @@ export async function readFacts(objects: Objects): Promise<Facts> {
 }
 
 /** What of the NABs is not as it has to be, each in one line; empty if all is well. */
-export function wrongNabs(facts: Facts, world: World, now = Date.now()): string[] {
+export function wrongNabs(facts: Facts, world: Ledger, now = Date.now()): string[] {
   const due = syncable(facts, now);
   const byName = new Map(facts.nabs.map((nab) => [keyOf(nab), nab]));
   const problems: string[] = [];
@@ -58,7 +61,7 @@ function keyOf({ metadata }: Nab): string {
   return `${metadata.namespace ?? ''}/${metadata.name}`;
 }
 
-function wrongWith(nab: Nab, rivals: readonly Syncable[], world: World): string[] {
+function wrongWith(nab: Nab, rivals: readonly Syncable[], world: Ledger): string[] {
   const { metadata } = nab;
   const premade = world.premade.get(metadata.uid);
   const problems: string[] = [];

@@ -1,0 +1,49 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { Replica } from './replica.ts';
+import { Restore } from './restore.ts';
+import { wrongEvents } from './rounds/verdict.ts';
+import { Stage } from './stage.ts';
+
+let stage: Stage;
+const replicas: Replica[] = [];
+
+beforeAll(async () => {
+  stage = await Stage.open();
+});
+
+afterAll(async () => {
+  await Promise.all(replicas.map((replica) => replica.close()));
+  await stage.close();
+});
+
+it('two writers without a Lease give one result', async () => {
+  const restore = new Restore(stage);
+  await restore.prepare({ tenants: 5, backups: 40 });
+  replicas.push(
+    await Replica.create(stage, { args: ['--no-leader-elect'] }),
+    await Replica.create(stage, { args: ['--no-leader-elect'] }),
+  );
+  await Promise.all(replicas.map((replica) => replica.start()));
+  await restore.untilRight(60_000);
+
+  // Both have really written, or nothing was tested.
+  const created = replicas.map(
+    ({ proxy }) => proxy.requests.filter(({ verb, resource, answered }) => isCreated(verb, resource, answered)).length,
+  );
+  expect(Math.min(...created)).toBeGreaterThan(0);
+  expect(created.reduce((sum, count) => sum + count, 0)).toBe(restore.size);
+
+  // What happens later finds both awake.
+  await restore.deleteNab('team-0', 'nab-0');
+  await Promise.all(Array.from({ length: 10 }, (_, index) => restore.addBackup(`team-${index % 5}`)));
+  await restore.untilRight(15_000);
+  expect(await wrongEvents(stage.objects, restore.size + 1, 2)).toEqual([]);
+  for (const replica of replicas) {
+    expect(replica.logLines.filter(({ level }) => level === 'error')).toEqual([]);
+    expect((await replica.stop())?.exitCode).toBe(0);
+  }
+});
+
+function isCreated(verb: string, resource: string, answered: number | undefined): boolean {
+  return verb === 'create' && resource === 'nonadminbackups' && answered === 201;
+}
