@@ -502,7 +502,10 @@ export class NamespacePass {
   /** The namespace is gone for this item and so for all that follow. */
   #namespaceGone(item: Decided, reason: 'NamespaceMissing' | 'NamespaceTerminating', message: string): void {
     this.#gone = { action: 'skip', reason, message };
-    for (const each of [item, ...this.#creates.splice(0), ...this.#repairs.splice(0)]) this.#settle(each, this.#gone);
+    const rest = [...this.#creates.splice(0), ...this.#repairs.splice(0)];
+    // A NAB that was created and only lacks its status was created all the same.
+    if (!this.#results.has(item.backup.name)) rest.push(item);
+    for (const each of rest) this.#settle(each, this.#gone);
   }
 
   #notTried(item: Decided, { stopped }: Progress): void {
