@@ -1,4 +1,5 @@
 import { writeFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { inject } from 'vitest';
 import { z } from 'zod';
 import { startNabSync } from '../support/nab-sync.ts';
@@ -129,7 +130,11 @@ export class Replica {
   /** SIGTERM, and wait for the end. Undefined if it does not run. */
   async stop(): Promise<NabSyncExit | undefined> {
     this.thaw();
-    return await this.#forget()?.stop();
+    const process = this.#forget();
+    if (process === undefined) return undefined;
+    // Node itself dies of a SIGTERM that comes before the program has begun.
+    await Promise.race([process.exited, begun(process)]);
+    return await process.stop();
   }
 
   /** Also to a process that is about to end. */
@@ -174,4 +179,8 @@ export class Replica {
     this.#frozen = false;
     return process;
   }
+}
+
+async function begun(process: NabSyncProcess): Promise<void> {
+  while (!process.stderr.includes('nab-sync starts')) await sleep(20);
 }
