@@ -28,8 +28,6 @@ export interface Right {
 /**
  * Everything that nab-sync does to the API and has to be granted: the roles in manifests/base grant exactly this, which
  * a test compares. There is no deleting, and of what tenants have nothing is updated but the status of NABs.
- *
- * Asking about one's own rights (SelfSubjectAccessReview) is left out, since every authenticated user may do that.
  */
 export const rights: readonly Right[] = [
   ...reading(namespaces, 'cluster', 'which namespaces exist, and which are going away'),

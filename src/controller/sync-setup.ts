@@ -1,6 +1,4 @@
-import { mayI } from '../kube/access-review.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { nonAdminBackups } from '../oadp/kinds.ts';
 import { Reconciler } from '../sync/reconciler.ts';
 import type { EventSink } from '../sync/notices.ts';
 import { RequestSlots } from '../sync/request-slots.ts';
@@ -33,7 +31,6 @@ export function makeReconciler(
     nonAdminBackups: cache.nonAdminBackups,
     slots: new RequestSlots(context.settings.concurrency.value),
     retained: new RetainedBackups(),
-    mayCreate: (namespace) => mayI(client, { verb: 'create', resource: nonAdminBackups, namespace }),
     now: () => Date.now(),
     events,
     log: context.log,

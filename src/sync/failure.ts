@@ -20,18 +20,8 @@ export interface WriteFailure {
 /** The longest message of an error that is passed on: names of 253 characters may stand before what matters in it. */
 const longestMessage = 700;
 
-/** Whether an `Invalid` comes from the kind's schema, which names the field, and not from an admission policy. */
-function namesAField(error: KubeError): boolean {
-  return error.causes.some((cause) => cause.field !== undefined && cause.field !== '');
-}
-
-/**
- * Classifies what a request ran into.
- *
- * @param mayWrite for a 403: whether RBAC allows the write, so that it was admission that refused it. The two look the
- *   same on the wire.
- */
-export function toWriteFailure(error: unknown, mayWrite: boolean): WriteFailure {
+/** Classifies what a request ran into. */
+export function toWriteFailure(error: unknown): WriteFailure {
   const message = printable(error instanceof Error ? error.message : String(error), longestMessage);
   const failure = (reason: FailureReason, rest: WriteFailure['rest'], permanent = false): WriteFailure => ({
     reason,
@@ -43,14 +33,14 @@ export function toWriteFailure(error: unknown, mayWrite: boolean): WriteFailure 
   if (!(error instanceof KubeError)) return failure('InternalError', 'next');
   switch (error.code) {
     case 'Invalid':
-      return namesAField(error) ? failure('Invalid', 'next', true) : failure('AdmissionDenied', 'doubt');
+      return error.deniedBy === 'admission' ? failure('AdmissionDenied', 'doubt') : failure('Invalid', 'next', true);
     case 'TooLarge':
       return failure('TooLarge', 'next', true);
     // A webhook that gives no code of its own answers 400.
     case 'BadRequest':
       return failure('AdmissionDenied', 'doubt');
     case 'Forbidden':
-      if (!mayWrite) return failure('Forbidden', 'stop');
+      if (error.deniedBy !== 'admission') return failure('Forbidden', 'stop');
       // Quota and policy differ in the text alone, so nothing but the name and the number of tries hangs on it.
       return error.message.includes('exceeded quota')
         ? failure('QuotaDenied', 'stop')

@@ -50,8 +50,6 @@ export interface PassContext {
   };
   readonly slots: RequestSlots;
   readonly retained: RetainedBackups;
-  /** Whether RBAC lets us create NABs in a namespace. */
-  readonly mayCreate: (namespace: string) => Promise<boolean>;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
@@ -163,7 +161,6 @@ function isGone(error: unknown): boolean {
  * failure of one item keeps the others from being tried, unless it says that they would fail alike.
  */
 export class NamespacePass {
-  readonly #namespace: string;
   readonly #context: PassContext;
   readonly #options: PassOptions;
   readonly #creates: Decided[] = [];
@@ -176,8 +173,7 @@ export class NamespacePass {
   /** What is decided for all that follow once the namespace turned out to be gone. */
   #gone: Decision | undefined;
 
-  constructor(namespace: string, context: PassContext, options: PassOptions) {
-    this.#namespace = namespace;
+  constructor(context: PassContext, options: PassOptions) {
     this.#context = context;
     this.#options = options;
   }
@@ -482,21 +478,10 @@ export class NamespacePass {
       this.#namespaceGone(item, 'NamespaceTerminating', 'The namespace is being deleted.');
       return;
     }
-    const failure = toWriteFailure(error, hasCode(error, 'Forbidden') && (await this.#rbacAllows(error)));
+    const failure = toWriteFailure(error);
     if (failure.rest === 'doubt') progress.doubts += 1;
     if (failure.rest === 'stop' || progress.doubts >= doubtsAllowed) progress.stopped ??= failure;
     this.#set(item, failed(failure));
-  }
-
-  /** Only the create of a NAB can be refused by admission; for other verbs a 403 is RBAC's. */
-  async #rbacAllows(error: KubeError): Promise<boolean> {
-    if (error.verb !== 'create' || !this.#mayRequest()) return false;
-    try {
-      return await this.#context.mayCreate(this.#namespace);
-    } catch {
-      // Not knowing, say what the server said: forbidden.
-      return false;
-    }
   }
 
   /** The namespace is gone for this item and so for all that follow. */

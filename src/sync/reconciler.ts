@@ -98,7 +98,7 @@ export class Reconciler {
       if (reprieve === undefined) work.push({ backup, decision });
       else spared.push(reprieve);
     }
-    const pass = new NamespacePass(namespace, this.#context, {
+    const pass = new NamespacePass(this.#context, {
       priority: options.live ? priorities.liveCreate : priorities.create,
       probe: !memory.takesNabs,
       failedIn: memory.failedIn,

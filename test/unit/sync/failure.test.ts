@@ -5,7 +5,6 @@ import { failureReasons } from '../../../src/sync/reasons.ts';
 import { kubeError } from './support/scripted-client.ts';
 
 const quota = 'create nonadminbackups: forbidden: exceeded quota: few';
-const field = { causes: [{ reason: 'FieldValueInvalid', message: 'bad', field: 'spec.backupSpec' }] };
 
 describe('an error becomes a reason, and says what the rest of the namespace can expect', () => {
   test.each<[KubeErrorCode, WriteFailure['reason'], WriteFailure['rest'], boolean]>([
@@ -15,7 +14,7 @@ describe('an error becomes a reason, and says what the rest of the namespace can
     ['Malformed', 'ServerError', 'doubt', false],
     ['Gone', 'ServerError', 'doubt', false],
     ['BadRequest', 'AdmissionDenied', 'doubt', false],
-    ['Invalid', 'AdmissionDenied', 'doubt', false],
+    ['Invalid', 'Invalid', 'next', true],
     ['TooLarge', 'TooLarge', 'next', true],
     ['Unauthorized', 'Unauthorized', 'stop', false],
     ['KindNotInstalled', 'KindNotInstalled', 'stop', false],
@@ -28,7 +27,7 @@ describe('an error becomes a reason, and says what the rest of the namespace can
     ['NamespaceNotFound', 'ServerError', 'next', false],
     ['NamespaceTerminating', 'ServerError', 'next', false],
   ])('%s: %s, then %s', (code, reason, rest, permanent) => {
-    expect(toWriteFailure(kubeError(code), false)).toEqual({
+    expect(toWriteFailure(kubeError(code))).toEqual({
       reason,
       rest,
       permanent,
@@ -37,31 +36,21 @@ describe('an error becomes a reason, and says what the rest of the namespace can
     });
   });
 
-  test('a 422 that names a field is the schema’s, and stays', () => {
-    expect(toWriteFailure(kubeError('Invalid', field), false)).toMatchObject({
-      reason: 'Invalid',
-      rest: 'next',
-      permanent: true,
+  test('a 422 that admission answered is a policy’s, and may pass', () => {
+    expect(toWriteFailure(kubeError('Invalid', { deniedBy: 'admission' }))).toMatchObject({
+      reason: 'AdmissionDenied',
+      rest: 'doubt',
+      permanent: false,
     });
   });
 
-  test.each([[[]], [[{ message: 'denied by policy' }]], [[{ field: '', message: 'denied' }]]])(
-    'a 422 whose causes are %j is a policy’s, and may pass',
-    (causes) => {
-      expect(toWriteFailure(kubeError('Invalid', { causes }), false)).toMatchObject({
-        reason: 'AdmissionDenied',
-        permanent: false,
-      });
-    },
-  );
-
-  test('a 403 that RBAC does not explain is a quota’s or a policy’s', () => {
-    expect(toWriteFailure(kubeError('Forbidden', { message: quota }), true)).toMatchObject({
+  test('a 403 that admission answered is a quota’s or a policy’s', () => {
+    expect(toWriteFailure(kubeError('Forbidden', { message: quota, deniedBy: 'admission' }))).toMatchObject({
       reason: 'QuotaDenied',
       rest: 'stop',
       permanent: false,
     });
-    expect(toWriteFailure(kubeError('Forbidden'), true)).toMatchObject({
+    expect(toWriteFailure(kubeError('Forbidden', { deniedBy: 'admission' }))).toMatchObject({
       reason: 'AdmissionDenied',
       rest: 'doubt',
       permanent: false,
@@ -69,22 +58,24 @@ describe('an error becomes a reason, and says what the rest of the namespace can
   });
 
   test('a 403 of RBAC is Forbidden, whatever it says', () => {
-    expect(toWriteFailure(kubeError('Forbidden', { message: quota }), false).reason).toBe('Forbidden');
+    expect(toWriteFailure(kubeError('Forbidden', { message: quota, deniedBy: 'authorization' })).reason).toBe(
+      'Forbidden',
+    );
   });
 
   test('what the server asked for is passed on', () => {
-    expect(toWriteFailure(kubeError('Throttled', { retryAfterMs: 5000 }), false).retryAfterMs).toBe(5000);
+    expect(toWriteFailure(kubeError('Throttled', { retryAfterMs: 5000 })).retryAfterMs).toBe(5000);
   });
 
   test.each([new TypeError('x is not a function'), 'text', undefined, { code: 'Timeout' }])(
     '%s is a fault of ours',
     (error) => {
-      expect(toWriteFailure(error, true)).toMatchObject({ reason: 'InternalError', rest: 'next', permanent: false });
+      expect(toWriteFailure(error)).toMatchObject({ reason: 'InternalError', rest: 'next', permanent: false });
     },
   );
 
   test('its text is cut and printable', () => {
-    const { message } = toWriteFailure(kubeError('Timeout', { message: `\u001b[2J\n${'x'.repeat(10_000)}` }), false);
+    const { message } = toWriteFailure(kubeError('Timeout', { message: `\u001b[2J\n${'x'.repeat(10_000)}` }));
     expect(message).toMatch(/^\\u\{1b\}\[2J\\u\{a\}x+…$/);
     expect(message.length).toBeLessThan(750);
   });
@@ -103,10 +94,10 @@ describe('an error becomes a reason, and says what the rest of the namespace can
       'Forbidden',
     ];
     const reasons = [
-      ...codes.map((code) => toWriteFailure(kubeError(code), false).reason),
-      toWriteFailure(kubeError('Invalid', field), false).reason,
-      toWriteFailure(kubeError('Forbidden', { message: quota }), true).reason,
-      toWriteFailure(new Error('x'), false).reason,
+      ...codes.map((code) => toWriteFailure(kubeError(code)).reason),
+      toWriteFailure(kubeError('Invalid')).reason,
+      toWriteFailure(kubeError('Forbidden', { message: quota, deniedBy: 'admission' })).reason,
+      toWriteFailure(new Error('x')).reason,
     ];
     expect([...reasons].sort()).toEqual([...failureReasons].sort());
   });

@@ -83,7 +83,6 @@ async function run(
   const items = [...live.state.backupsOf(namespace)].map((backup) => ({ backup, decision: decide(backup, world) }));
   const store = new Map<string, unknown>();
   const pass = new NamespacePass(
-    namespace,
     {
       client,
       state: live.state,
@@ -96,7 +95,6 @@ async function run(
       },
       slots: new RequestSlots(4),
       retained: new RetainedBackups(5000),
-      mayCreate: () => Promise.resolve(true),
       now: () => noon,
     },
     { priority: priorities.create, probe, failedIn: new Map(), stop: stop.signal },

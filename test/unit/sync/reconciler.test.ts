@@ -47,7 +47,7 @@ const denying =
   (call: Call) =>
     call.verb === 'create' && names.includes(call.name) ? failing(call, code, facts) : undefined;
 
-const quota = { message: 'exceeded quota: few, requested: 1, used: 5, limited: 5' };
+const quota = { message: 'exceeded quota: few, requested: 1, used: 5, limited: 5', deniedBy: 'admission' } as const;
 
 function outcomes({ items }: NamespaceReport): Record<string, string> {
   return Object.fromEntries(items.map(({ backup, outcome, reason }) => [backup.name, `${outcome} ${reason}`]));
@@ -120,7 +120,10 @@ describe('a denial', () => {
   test('does not let those that are denied keep the others from their turn, however many they are', async () => {
     // Twenty that a policy denies completed later than the one that it lets through, so each pass begins with them.
     const bad = Array.from({ length: 20 }, (_, index) => `bad-${String(index).padStart(2, '0')}`);
-    const { reconcile, client } = reconcilerWorld({ backups: backupsNamed(['good', ...bad]) }, denying(bad, 'Invalid'));
+    const { reconcile, client } = reconcilerWorld(
+      { backups: backupsNamed(['good', ...bad]) },
+      denying(bad, 'Invalid', { deniedBy: 'admission' }),
+    );
     let passes = 0;
     let good: string | undefined;
     while (passes < 10 && good !== 'created Missing') {
@@ -135,7 +138,10 @@ describe('a denial', () => {
 
   test('keeps trying the denied ones in turn', async () => {
     const bad = Array.from({ length: 12 }, (_, index) => `bad-${String(index).padStart(2, '0')}`);
-    const { reconcile, client } = reconcilerWorld({ backups: backupsNamed(bad) }, denying(bad, 'Invalid'));
+    const { reconcile, client } = reconcilerWorld(
+      { backups: backupsNamed(bad) },
+      denying(bad, 'Invalid', { deniedBy: 'admission' }),
+    );
     for (let pass = 0; pass < 12; pass += 1) await reconcile();
     const tries = bad.map((name) => client.calls.filter((call) => call.verb === 'create' && call.name === name).length);
     // Sixty tries in all.

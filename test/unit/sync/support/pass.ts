@@ -48,7 +48,6 @@ export function passWorld(objects: SceneObjects = {}, answer?: Answer, context: 
     nonAdminBackups: storeOf(made),
     slots: new RequestSlots(16),
     retained: new RetainedBackups(),
-    mayCreate: () => Promise.resolve(true),
     now: () => clock.now,
     ...context,
   };
@@ -62,7 +61,7 @@ export function passWorld(objects: SceneObjects = {}, answer?: Answer, context: 
         backup,
         decision: decide(backup, made.world),
       }));
-      const pass = new NamespacePass('team-a', whole, {
+      const pass = new NamespacePass(whole, {
         priority: priorities.create,
         probe: false,
         failedIn: new Map(),
