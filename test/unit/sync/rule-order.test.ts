@@ -3,12 +3,14 @@ import {
   at,
   backupNotFound,
   bareNonAdminBackup,
+  deleteRequest,
   hour,
   namespaceObject,
   nonAdminBackup,
   nonAdminStorageLocation,
   ownedStorageLocation,
   second,
+  storageLocation,
   veleroBackup,
   type NonAdminBackupShape,
   type ObjectShape,
@@ -192,8 +194,39 @@ describe('the trail of rules', () => {
       deleting: 'false',
       sameNacuuid: 'true',
     });
+    expect(steps[4]?.values).toEqual({ default: 'false', owner: 'team-a/bucket', named: '' });
     expect(steps[6]?.values).toEqual({ ownerNamespace: 'team-a', namespace: 'team-a' });
     expect(steps.slice(0, 17).every(({ values }) => Object.keys(values).length > 0)).toBe(true);
+  });
+
+  test.each([
+    ['has its NACUUID', 'team-a-bucket-1', 'true'],
+    ['has none yet', '', 'true'],
+    ['has another', 'team-a-bucket-2', 'false'],
+  ])('says of a NABSL that %s whether it is the one that the location was made for', (_, nacuuid, same) => {
+    const { trail } = scene({
+      backups: [veleroBackup({ spec: { storageLocation: 'team-a-bucket-1' } })],
+      storageLocations: [ownedStorageLocation()],
+      locationOwners: [nonAdminStorageLocation({ nacuuid })],
+    });
+    expect(trail()[5]?.values).toMatchObject({ exists: 'true', deleting: 'false', sameNacuuid: same });
+  });
+
+  test('counts the delete requests that Velero is not through with', () => {
+    const deleteRequests = [
+      deleteRequest({ name: 'one', status: { phase: 'Processed' } }),
+      deleteRequest({ name: 'two', status: { phase: 'InProgress' } }),
+      deleteRequest({ name: 'three' }),
+    ];
+    expect(scene({ deleteRequests }).trail()[8]?.values).toMatchObject({ unfinishedRequests: '2' });
+  });
+
+  test('shows times that are not there as none', () => {
+    const backup = veleroBackup({ metadata: { creationTimestamp: undefined }, status: { expiration: undefined } });
+    const storageLocations = [storageLocation({ status: { lastSyncedTime: undefined } })];
+    const steps = scene({ backups: [backup], storageLocations }).trail();
+    expect(steps[10]?.values).toMatchObject({ expiration: 'none' });
+    expect(steps[14]?.values).toEqual({ available: 'true', lastSynced: 'none', backupCreated: 'none' });
   });
 
   test('says of an admin’s location that it has no owner', () => {
