@@ -174,9 +174,17 @@ export class ClusterCache {
     }
   }
 
-  /** Lists every kind once. Rejects with the first KubeError. */
+  /**
+   * Lists every kind once, locations before all others: a location that says that Velero is through with its bucket must
+   * not be younger than the Backups. Rejects with the first KubeError.
+   */
   async listAll(signal: AbortSignal): Promise<void> {
-    await Promise.all([...this.#reflectors.values()].map((reflector) => reflector.listOnce(signal)));
+    await this.#reflectors.get(qualifiedName(backupStorageLocations))?.listOnce(signal);
+    await Promise.all(
+      [...this.#reflectors]
+        .filter(([resource]) => resource !== qualifiedName(backupStorageLocations))
+        .map(([, reflector]) => reflector.listOnce(signal)),
+    );
   }
 
   /** Lists and watches every kind until the signal is aborted. */

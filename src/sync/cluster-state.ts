@@ -6,6 +6,7 @@ import type { NonAdminBackupRecord } from '../oadp/non-admin-backup.ts';
 import type { LocationOwnerRecord, StorageLocationRecord } from '../oadp/storage-location.ts';
 import { refusalOf, worldAt } from './decide.ts';
 import type { Decision } from './reasons.ts';
+import { locationSyncPatience } from './rules.ts';
 import type { ClusterView, SyncPolicy } from './world.ts';
 
 /** A collection of records by key; the reflectors' stores are such collections, and so is a Map. */
@@ -155,7 +156,7 @@ export class ClusterState implements ClusterView {
     const waiting = new Set<string>();
     for (const backup of this.#backupsNamed(this.#byLocation.of(name))) {
       const filed = this.#filed.get(backup.name);
-      if (filed !== undefined && (backup.creationTime ?? 0) > seen) waiting.add(filed.namespace);
+      if (filed !== undefined && (backup.creationTime ?? 0) > seen - locationSyncPatience) waiting.add(filed.namespace);
     }
     return waiting;
   }

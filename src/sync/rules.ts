@@ -27,6 +27,12 @@ export interface Rule {
 /** How long a new Backup may wait for Velero to finish reading its bucket. */
 export const locationSyncPatience = 120_000;
 
+/**
+ * How old the stamp of a location must be to count. It arrives on another watch than the Backups that were read before
+ * it, and may overtake them; and it is in whole seconds, so half of this may be over when it is made.
+ */
+export const stampMargin = 2000;
+
 /** Phases of a Backup that is finished and stored. FailedValidation is finished too, but never reached the bucket. */
 const finishedPhases: ReadonlySet<string | undefined> = new Set(['Completed', 'PartiallyFailed', 'Failed']);
 
@@ -368,9 +374,13 @@ const notPresent: Rule = {
 export function settlesAt(backup: BackupRecord, world: World): number | undefined {
   const location = locationOf(backup, world);
   if (location?.available !== true || backup.creationTime === undefined) return undefined;
-  if (location.lastSyncedTime !== undefined && location.lastSyncedTime >= backup.creationTime) return undefined;
-  const until = backup.creationTime + locationSyncPatience;
-  return world.now < until ? until : undefined;
+  const patienceEnds = backup.creationTime + locationSyncPatience;
+  if (world.now >= patienceEnds) return undefined;
+  if (location.lastSyncedTime === undefined || location.lastSyncedTime < backup.creationTime) return patienceEnds;
+  const stampAge = world.now - location.lastSyncedTime;
+  // A stamp of the future comes from a clock that is ahead, and says nothing about when it was made.
+  const isNew = stampAge >= 0 && stampAge < stampMargin;
+  return isNew ? Math.min(patienceEnds, location.lastSyncedTime + stampMargin) : undefined;
 }
 
 const settledLocation: Rule = {

@@ -13,7 +13,7 @@ import {
   storageLocation,
   veleroBackup,
 } from '../../support/gen/api-objects.ts';
-import { locationSyncPatience, settlesAt } from '../../../src/sync/rules.ts';
+import { locationSyncPatience, settlesAt, stampMargin } from '../../../src/sync/rules.ts';
 import { scene } from './support/scene.ts';
 
 /** Rules 12 to 18: what is to be done in the namespace of a genuine backup that is ready? */
@@ -244,6 +244,28 @@ describe('LocationSyncing: while Velero reads the bucket, a newer backup of the 
   ])('%s two minutes: %s', (_, age, reason) => {
     const backups = [veleroBackup({ metadata: { creationTimestamp: at(0) } })];
     expect(scene({ backups, now: noon + age }).decision().reason).toBe(reason);
+  });
+
+  test.each([
+    ['just now', 0, 'LocationSyncing', noon + stampMargin],
+    ['one millisecond less than two seconds ago', -stampMargin + 1, 'LocationSyncing', noon + 1],
+    ['two seconds ago', -stampMargin, 'Missing', undefined],
+    ['by a clock that is ahead', second, 'Missing', undefined],
+  ])(
+    'Velero said %s that it was through, and Backups that it read before may still arrive: %s',
+    (_, offset, reason, until) => {
+      const storageLocations = [storageLocation({ status: { lastSyncedTime: new Date(noon + offset).toISOString() } })];
+      const { state, world, decision } = scene({ backups: [fresh], storageLocations });
+      const record = state.backup('team-a-daily-1');
+      expect(decision().reason).toBe(reason);
+      expect(record && settlesAt(record, world)).toBe(until);
+    },
+  );
+
+  test('a Backup that has been here for two minutes does not wait for a new stamp', () => {
+    const backups = [veleroBackup({ metadata: { creationTimestamp: at(-2 * minute) } })];
+    const storageLocations = [storageLocation({ status: { lastSyncedTime: at(0) } })];
+    expect(scene({ backups, storageLocations }).decision().reason).toBe('Missing');
   });
 
   test.each([undefined, null, 'Unavailable', 'available'])(
