@@ -70,6 +70,21 @@ describe('a missing NAB', () => {
     expect(scene.decision().reason).toBe('Present');
   });
 
+  test('is told to the store with the version of each answer, so that an older one can be told from a newer', async () => {
+    const told: (readonly [key: string, statusEmpty: boolean, resourceVersion: string | undefined])[] = [];
+    const { run } = passWorld({}, undefined, {
+      nonAdminBackups: {
+        set: (key, { statusEmpty }, resourceVersion) => told.push([key, statusEmpty, resourceVersion]),
+        delete: () => undefined,
+      },
+    });
+    await run();
+    expect(told).toEqual([
+      ['team-a/daily', true, '2'],
+      ['team-a/daily', false, '3'],
+    ]);
+  });
+
   test('names the tenant’s NABSL where the backup lies in the tenant’s location', async () => {
     const { run, client } = passWorld({
       backups: [veleroBackup({ spec: { storageLocation: 'team-a-bucket-1' } })],
@@ -327,6 +342,17 @@ describe('creates and statuses share the namespace’s requests', () => {
     expect(Math.max(...waited)).toBeGreaterThanOrEqual(2000);
   });
 
+  test('and no more than a thousand statuses wait, however fast the creates are', async () => {
+    const { run, client } = passWorld({ backups: backupsNamed(numbered(1200)) });
+    await run();
+    const said = client.said();
+    const firstStatus = said.findIndex((line) => line.startsWith('update'));
+    const before = said.slice(0, firstStatus).filter((line) => line.startsWith('create')).length;
+    expect(before).toBeGreaterThanOrEqual(1000);
+    expect(before).toBeLessThanOrEqual(1008);
+    expect(client.count('update')).toBe(1200);
+  });
+
   test('at most eight requests of one namespace are under way', async () => {
     const { run, client } = passWorld({ backups: backupsNamed(numbered(50)) });
     await run();
@@ -546,6 +572,15 @@ describe('after a denial', () => {
     expect(client.said()).toEqual(['get b0199', 'create b0199']);
   });
 
+  test('a webhook that hangs costs one create, for no answer is no reason to ask again', async () => {
+    const { run, client } = passWorld({ backups: backupsNamed(numbered(20)) }, (call) =>
+      call.verb === 'create' ? failing(call, 'Timeout') : undefined,
+    );
+    const results = await run({ probe: true });
+    expect(client.count('create')).toBe(1);
+    expect([...results.values()].every(({ reason }) => reason === 'Timeout')).toBe(true);
+  });
+
   test('a policy that denies one backup lets its neighbours through, one at a time until one succeeds', async () => {
     const { run, client } = passWorld({ backups: backupsNamed(['a', 'b', 'bad']) }, (call) =>
       call.verb === 'create' && call.name === 'bad' ? failing(call, 'Invalid', policyDenial) : undefined,
@@ -740,6 +775,7 @@ describe('a stop', () => {
       return undefined;
     });
     const results = await run({ isLeading: () => leading });
+    expect(client.count('create')).toBeGreaterThanOrEqual(1);
     expect(client.count('create')).toBeLessThanOrEqual(8);
     expect(client.count('update')).toBe(0);
     expect([...results.values()].at(0)?.reason).toBe('Aborted');

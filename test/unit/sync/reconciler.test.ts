@@ -396,3 +396,23 @@ test('a stop leaves what was not tried as failed, so that the next start does it
   expect(client.calls).toEqual([]);
   expect(outcomes(await reconcile())).toEqual({ 'team-a-daily-1': 'created Missing' });
 });
+
+test('where a namespace just came back its creates go ahead of those of a resync', async () => {
+  const inB = (name: string) => veleroBackup({ nacuuid: `b-${name}`, name: `b-${name}`, namespace: 'team-b' });
+  const backups = [...backupsNamed(['a1', 'a2', 'a3']), inB('1'), inB('2')];
+  const namespaces = ['team-a', 'team-b'].map((name) => namespaceObject({ name }));
+  const { reconciler, reconcile, client } = reconcilerWorld({ backups, namespaces });
+  await Promise.all([reconcile(), reconciler.reconcile('team-b', { live: true, stop: new AbortController().signal })]);
+  const created = client.calls.filter(({ verb }) => verb === 'create').map(({ name }) => name);
+  // The first was under way already; from then on theirs go first, one that tries out the namespace and then the rest.
+  expect(created.slice(0, 2)).toEqual(['a3', 'b-2']);
+  expect(created.indexOf('b-1')).toBeLessThan(created.indexOf('a1'));
+});
+
+test('a process that lost its Lease without knowing writes nothing', async () => {
+  const { reconciler, client } = reconcilerWorld();
+  const stop = new AbortController().signal;
+  const report = await reconciler.reconcile('team-a', { live: false, stop, isLeading: () => false });
+  expect(outcomes(report)).toEqual({ 'team-a-daily-1': 'failed Aborted' });
+  expect(client.calls).toEqual([]);
+});
