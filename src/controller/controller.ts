@@ -4,6 +4,7 @@ import type { KubeClient } from '../kube/client.ts';
 import { systemClock } from '../kube/clock.ts';
 import { KubeError } from '../kube/errors.ts';
 import { LeaderElector, processIdentity } from '../kube/leader-elector.ts';
+import { OutageGate } from '../kube/outage-gate.ts';
 import type { ReflectorState } from '../kube/reflector.ts';
 import { qualifiedName, type Resource } from '../kube/resource.ts';
 import { dataProtectionApplications, namespaces } from '../oadp/kinds.ts';
@@ -50,6 +51,7 @@ class Controller {
   readonly #events: EventRecorder;
   readonly #cache: ClusterCache;
   readonly #reconciler: Reconciler;
+  readonly #gate: OutageGate;
   readonly #period: SyncPeriodSource;
   readonly #resync: Resync;
   readonly #passes: PassTracker;
@@ -76,7 +78,13 @@ class Controller {
         this.#reflectorChanged(resource, state);
       },
     });
-    this.#reconciler = makeReconciler(context, this.#client, this.#cache, this.#events);
+    this.#gate = new OutageGate({
+      onReturn: () => {
+        log.info('the API server is back: namespaces that failed meanwhile are looked at now');
+        this.#queue?.retryNow();
+      },
+    });
+    this.#reconciler = makeReconciler(context, this.#client, this.#cache, this.#events, this.#gate);
     this.#resync = new Resync(() => {
       this.#resyncAll();
     });
@@ -238,6 +246,7 @@ class Controller {
 
   #reflectorChanged(resource: string, state: ReflectorState): void {
     this.#context.metrics.reflector(resource, state.phase, state.since);
+    if (state.phase === 'live') this.#gate.reached();
   }
 
   #stuck(): string | undefined {

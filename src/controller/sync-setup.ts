@@ -1,4 +1,5 @@
 import type { KubeClient } from '../kube/client.ts';
+import type { OutageGate } from '../kube/outage-gate.ts';
 import { Reconciler } from '../sync/reconciler.ts';
 import type { EventSink } from '../sync/notices.ts';
 import { RequestSlots } from '../sync/request-slots.ts';
@@ -23,6 +24,7 @@ export function makeReconciler(
   client: KubeClient,
   cache: ClusterCache,
   events: EventSink,
+  gate?: OutageGate,
 ): Reconciler {
   return new Reconciler({
     client,
@@ -31,6 +33,7 @@ export function makeReconciler(
     nonAdminBackups: cache.nonAdminBackups,
     slots: new RequestSlots(context.settings.concurrency.value),
     retained: new RetainedBackups(),
+    gate,
     now: () => Date.now(),
     events,
     log: context.log,

@@ -112,6 +112,17 @@ export class WorkQueue {
     this.#enqueue(key, priority);
   }
 
+  /** Whatever made keys fail is over: those in back-off are worked on now, and their next failure counts as their first. */
+  retryNow(): void {
+    if (this.#stopped) return;
+    for (const key of [...this.#attempts.keys()]) {
+      this.#attempts.delete(key);
+      this.#quietUntil.delete(key);
+      const due = this.#timers.get(key);
+      if (due !== undefined) this.#enqueue(key, due.priority);
+    }
+  }
+
   /** No key is begun any more. Resolves when those that are worked on are done. */
   async stop(): Promise<void> {
     this.#stopped = true;

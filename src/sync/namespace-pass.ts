@@ -1,4 +1,5 @@
 import { KubeError } from '../kube/errors.ts';
+import type { OutageGate } from '../kube/outage-gate.ts';
 import { apiVersion, qualifiedName, type JsonObject, type ObjectRef, type Resource } from '../kube/resource.ts';
 import { toBackupRecord, type BackupRecord } from '../oadp/backup.ts';
 import { backups, nonAdminBackups } from '../oadp/kinds.ts';
@@ -50,6 +51,8 @@ export interface PassContext {
   };
   readonly slots: RequestSlots;
   readonly retained: RetainedBackups;
+  /** Holds requests back while the API server is away. Without it they fail, which is right for a single pass. */
+  readonly gate?: Pick<OutageGate, 'pass'> | undefined;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
@@ -227,10 +230,11 @@ export class NamespacePass {
     return progress.stopped === undefined && this.#mayRequest();
   }
 
-  /** The client, for one more request. Throws once the stop has come. */
-  #client(): NabClient {
-    if (!this.#mayRequest()) throw new Stopped();
-    return this.#context.client;
+  /** Makes one more request. Rejects with Stopped once the stop has come. */
+  #request<T>(send: (client: NabClient) => Promise<T>): Promise<T> {
+    const { client, gate } = this.#context;
+    const attempt = (): Promise<T> => (this.#mayRequest() ? send(client) : Promise.reject(new Stopped()));
+    return gate === undefined ? attempt() : gate.pass(this.#options.stop, attempt);
   }
 
   #next(): Task | undefined {
@@ -289,7 +293,9 @@ export class NamespacePass {
     const origin = originOf(record);
     try {
       const body = nonAdminBackupFor(live, origin, this.#nabslNameFor(record));
-      const nab = await this.#client().create(nonAdminBackups, { namespace: origin.namespace }, body);
+      const nab = await this.#request((client) =>
+        client.create(nonAdminBackups, { namespace: origin.namespace }, body),
+      );
       this.#created(item, origin, live, nab);
     } catch (error) {
       if (!hasCode(error, 'AlreadyExists')) throw error;
@@ -407,7 +413,7 @@ export class NamespacePass {
       status,
     };
     const ref = { namespace: origin.namespace, name: origin.name, subresource: 'status' } as const;
-    this.#remember(origin, await this.#client().update(nonAdminBackups, ref, body));
+    this.#remember(origin, await this.#request((client) => client.update(nonAdminBackups, ref, body)));
     this.#completing.doubts = 0;
   }
 
@@ -433,13 +439,14 @@ export class NamespacePass {
   }
 
   #readBackup(item: Decided): Promise<JsonObject> {
-    return this.#client().get(backups, { namespace: this.#context.policy.oadpNamespace, name: item.backup.name });
+    const ref = { namespace: this.#context.policy.oadpNamespace, name: item.backup.name };
+    return this.#request((client) => client.get(backups, ref));
   }
 
   /** Undefined where there is none. */
   async #readNab({ namespace, name }: Origin): Promise<JsonObject | undefined> {
     try {
-      return await this.#client().get(nonAdminBackups, { namespace, name });
+      return await this.#request((client) => client.get(nonAdminBackups, { namespace, name }));
     } catch (error) {
       if (isGone(error)) return undefined;
       throw error;

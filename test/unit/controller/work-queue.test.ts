@@ -305,6 +305,35 @@ describe('a key that failed', () => {
     expect(await pause(made)).toBe(1000);
   });
 
+  test('is tried at once when what made it fail is over, and then begins with short pauses', async () => {
+    const made = bench();
+    made.queue.add('a', 0);
+    await settled();
+    for (let times = 0; times < 6; times += 1) {
+      await made.end('a', failed);
+      if (times < 5) await pause(made);
+    }
+    made.queue.retryNow();
+    await settled();
+    expect(made.running()).toEqual(['a']);
+    await made.end('a', failed);
+    expect(await pause(made)).toBe(500);
+  });
+
+  test('and is worked on again is not begun a second time when what made it fail is over', async () => {
+    const { queue, end, running, begun } = bench();
+    queue.add('a', 0);
+    await settled();
+    await end('a', failed);
+    await pass(500);
+    expect(running()).toEqual(['a']);
+    queue.retryNow();
+    await settled();
+    await end('a');
+    await pass(120_000);
+    expect(begun).toHaveLength(2);
+  });
+
   test('by a fault of ours is told of and tried again', async () => {
     const made = bench();
     made.queue.add('a', 0);
@@ -411,6 +440,18 @@ describe('a stop', () => {
     expect(begun).toHaveLength(2);
     expect(vi.getTimerCount()).toBe(0);
   });
+});
+
+test('what waits for a time goes on to wait when what made others fail is over', async () => {
+  const { queue, end, begun } = bench();
+  queue.add('a', 0);
+  await settled();
+  await end('a', { againInMs: 5_000 });
+  queue.retryNow();
+  await pass(4_000);
+  expect(begun).toHaveLength(1);
+  await pass(1_000);
+  expect(begun).toHaveLength(2);
 });
 
 describe('what is measured', () => {
