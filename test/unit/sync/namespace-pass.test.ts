@@ -274,9 +274,11 @@ describe('the first status', () => {
       reads += 1;
       return reads === 2 ? second(call) : undefined;
     };
-    const { run, client } = passWorld({}, answer, { retained: new RetainedBackups(10) });
+    const { run, client, scene } = passWorld({}, answer, { retained: new RetainedBackups(10) });
     expect((await run()).get('team-a-daily-1')).toMatchObject({ outcome: 'created', reason: 'Missing' });
     expect(client.count('update')).toBe(0);
+    // The NAB is there all the same, and known to be.
+    expect(scene.decision().reason).toBe('StatusMissing');
   });
 
   test('that loses the race against the NAC is no error', async () => {
@@ -368,12 +370,27 @@ describe('creates and statuses share the namespace’s requests', () => {
     expect(client.count('update')).toBe(50);
   });
 
-  test('the newest backup comes back first', async () => {
-    const { run, client } = passWorld({ backups: backupsNamed(['a', 'b', 'c']) }, undefined, {
-      slots: new RequestSlots(1),
-    });
+  test.each([
+    ['oldest', ['a', 'b', 'c']],
+    ['newest', ['c', 'b', 'a']],
+    ['any', ['b', 'c', 'a']],
+  ])('the newest backup comes back first, though they are listed %s first', async (_, listed) => {
+    const backups = backupsNamed(['a', 'b', 'c']);
+    const sorted = listed.map((name) => backups[['a', 'b', 'c'].indexOf(name)] ?? {});
+    const { run, client } = passWorld({ backups: sorted }, undefined, { slots: new RequestSlots(1) });
     await run();
     expect(client.said().filter((line) => line.startsWith('create'))).toEqual(['create c', 'create b', 'create a']);
+  });
+
+  test('in a namespace that is known to take NABs, eight at once from the start', async () => {
+    const { run, client } = passWorld({ backups: backupsNamed(numbered(20)) });
+    await run();
+    expect(
+      client
+        .said()
+        .slice(0, 8)
+        .every((line) => line.startsWith('get')),
+    ).toBe(true);
   });
 
   test('results are in the order of the backups, whatever was done first', async () => {
@@ -501,6 +518,17 @@ describe('of a failed create', () => {
     expect((await run()).get('team-a-daily-1')?.reason).toBe('Forbidden');
   });
 
+  test('that is its own alone, any number in a row keeps nobody from his turn', async () => {
+    const names = numbered(12);
+    const { run, client } = passWorld(
+      { backups: backupsNamed(names) },
+      failingFor(names.slice(1), 'TooLarge'),
+      inOrder,
+    );
+    expect((await run()).get('b0000')?.outcome).toBe('created');
+    expect(client.count('create')).toBe(12);
+  });
+
   test('five denials in a row are enough: what follows would most likely be denied alike', async () => {
     const { run, client } = passWorld(
       { backups: backupsNamed(numbered(50)) },
@@ -541,6 +569,7 @@ describe('of a failed create', () => {
     );
     const results = await run();
     expect(client.count('create')).toBe(1);
+    expect(results.size).toBe(20);
     for (const result of results.values()) expect(result).toMatchObject({ outcome: 'skipped', reason });
   });
 });
@@ -711,6 +740,21 @@ describe('a repair', () => {
     expect(rbac.client.count('create')).toBe(1);
   });
 
+  test('of many goes on as long as one in five succeeds', async () => {
+    const names = numbered(30);
+    const bare = new Map(names.map((name) => [name, bareNonAdminBackup({ name, syncedFrom: name })]));
+    const { run, client } = passWorld(
+      { backups: backupsNamed(names), nonAdminBackups: [...bare.values()] },
+      (call) => {
+        if (isStatus(call)) return names.indexOf(call.name) % 5 === 0 ? undefined : failing(call, 'ServerError');
+        return call.resource.startsWith('nonadmin') ? bare.get(call.name) : undefined;
+      },
+      { slots: new RequestSlots(1) },
+    );
+    await run();
+    expect(client.count('update')).toBe(30);
+  });
+
   test('of many ends when the server does not answer, instead of waiting for each', async () => {
     const names = numbered(100);
     const nonAdminBackups = names.map((name) => bareNonAdminBackup({ name, syncedFrom: name }));
@@ -766,6 +810,22 @@ describe('a stop', () => {
       untried: true,
     });
     expect(client.said()).toEqual(['get team-a-daily-1']);
+  });
+
+  test('between the last read and a status leaves the NAB created', async () => {
+    const stop = new AbortController();
+    let reads = 0;
+    const { run, client } = passWorld(
+      {},
+      ({ verb }) => {
+        if (verb === 'get') reads += 1;
+        if (reads === 2) stop.abort();
+        return undefined;
+      },
+      { retained: new RetainedBackups(10) },
+    );
+    expect((await run({ stop: stop.signal })).get('team-a-daily-1')?.outcome).toBe('created');
+    expect(client.said()).toEqual(['get team-a-daily-1', 'create daily', 'get team-a-daily-1']);
   });
 
   test('the loss of the Lease, seen before its signal, is one', async () => {
