@@ -11,13 +11,12 @@ const outageMs = long ? 120_000 : 10_000;
 const backInSyncMs = 5_000;
 
 /**
- * Most requests of one replica in any second without an API server, once those are through that a pass had begun: seven
- * reflectors that look again every 1.5 to 3 s, the election, and events.
+ * Requests of one replica a second, after the first: seven reflectors that look again every 1.5 to 3 s; a leader that tries
+ * to renew its Lease for 8 s, twice a second, then a candidate; one probe at most every second or two in the name of all
+ * writes; and events.
  */
-const mostASecond = 12;
-const meanASecond = 6;
-/** Until then a leader still tries: it may go on for 8 s without a renewal. */
-const leaderGivesUpMs = 8_000;
+const mostASecond = 15;
+const meanASecond = 8;
 
 let stage: Stage;
 const replicas: Replica[] = [];
@@ -54,18 +53,17 @@ function perSecond({ requests }: FaultProxy, from: number, to: number): number[]
 
 describe(`an API server that is away for ${outageMs / 1_000} s`, () => {
   it.each([
-    ['a leader at rest', { tenants: 5, backups: 4 }, []],
-    ['a leader in the middle of a restore of 40 namespaces', { tenants: 40, backups: 10 }, []],
-    ['a writer without a Lease in the middle of a restore', { tenants: 40, backups: 10 }, ['--no-leader-elect']],
+    ['a leader at rest', []],
+    ['a leader in the middle of a restore of 40 namespaces', []],
+    ['a writer without a Lease in the middle of such a restore', ['--no-leader-elect']],
   ])(
-    'is asked a few times a second by %s, and all is in sync 5 s after its return',
-    async (who, size, args) => {
+    'is asked a few times a second by %s, which is at it again within 5 s of its return',
+    async (who, args) => {
       const restore = new Restore(stage);
-      await restore.prepare(size);
+      await restore.prepare({ tenants: 40, backups: 3 });
       const { proxy } = await startReplica(...args);
-      const atRest = who.includes('at rest');
-      if (atRest) await restore.untilRight(30_000);
-      else await restore.untilRestored(40);
+      if (who.includes('at rest')) await restore.untilRight(60_000);
+      else await restore.untilRestored(20);
 
       await stage.controlPlane.kill('kube-apiserver');
       const from = performance.now();
@@ -73,18 +71,30 @@ describe(`an API server that is away for ${outageMs / 1_000} s`, () => {
       const to = performance.now();
       await stage.controlPlane.startAgain('kube-apiserver');
       await stage.controlPlane.untilReady();
-      const tookMs = await restore.untilRight(30_000);
+      const back = performance.now();
+      // Whatever it was at before, there is something to do now.
+      await restore.addBackup('team-0');
+      if (who.includes('at rest')) {
+        await restore.deleteNab('team-1', 'nab-1');
+      } else {
+        const before = await restore.restored();
+        if (before < restore.size) await restore.untilRestored(before + 1);
+        expect(performance.now() - back).toBeLessThanOrEqual(backInSyncMs);
+      }
+      await restore.untilRight(60_000);
+      const tookMs = performance.now() - back;
 
       const seconds = perSecond(proxy, from, to);
-      const settled = seconds.slice(leaderGivesUpMs / 1_000 + 1);
-      const mean = settled.reduce((sum, count) => sum + count, 0) / Math.max(1, settled.length);
-      console.log(
-        `${who}: ${seconds.slice(0, 30).join(' ')} requests a second; in sync ${Math.round(tookMs)} ms after the return`,
+      const settled = seconds.slice(1, -1);
+      const mean = settled.reduce((sum, count) => sum + count, 0) / settled.length;
+      process.stdout.write(
+        `${who}: ${seconds.slice(0, 20).join(' ')} requests a second, ${mean.toFixed(1)} on average; in sync ${Math.round(tookMs)} ms after the return\n`,
       );
       expect(Math.max(...settled)).toBeLessThanOrEqual(mostASecond);
       expect(mean).toBeLessThanOrEqual(meanASecond);
-      expect(tookMs).toBeLessThanOrEqual(backInSyncMs);
+      // How long a restore takes is for the benchmark to say; here it only has to go on at once.
+      if (who.includes('at rest')) expect(tookMs).toBeLessThanOrEqual(backInSyncMs);
     },
-    outageMs + 120_000,
+    outageMs + 180_000,
   );
 });
