@@ -1,5 +1,10 @@
 import type { JsonObject } from '../kube/resource.ts';
-import { nabOriginNacuuidLabel, nabOriginNameAnnotation, nabOriginNamespaceAnnotation } from './labels.ts';
+import {
+  bearsNacLabels,
+  nabOriginNacuuidLabel,
+  nabOriginNameAnnotation,
+  nabOriginNamespaceAnnotation,
+} from './labels.ts';
 import { listAt, nameAt, textAt, timeAt } from './read.ts';
 
 /** The longest text of a claim that is kept: longer than any legal value, so that what was cut stays illegal. */
@@ -34,6 +39,17 @@ function claimed(text: string | undefined): string | undefined {
   return text?.slice(0, longestClaim);
 }
 
+/** Of a Backup that is not the NAC's. A list never brings one, but one that is read by its name may have become so. */
+const noClaim: Claim = { nacuuid: undefined, namespace: undefined, name: undefined };
+
+function claimOf(backup: JsonObject): Claim {
+  return {
+    nacuuid: claimed(nameAt(backup, 'metadata', 'labels', nabOriginNacuuidLabel)),
+    namespace: claimed(nameAt(backup, 'metadata', 'annotations', nabOriginNamespaceAnnotation)),
+    name: claimed(nameAt(backup, 'metadata', 'annotations', nabOriginNameAnnotation)),
+  };
+}
+
 /** A Backup as the API server sent it, reduced to its record. Never throws, whatever the object holds. */
 export function toBackupRecord(backup: JsonObject): BackupRecord {
   const included = listAt(backup, 'spec', 'includedNamespaces');
@@ -42,11 +58,7 @@ export function toBackupRecord(backup: JsonObject): BackupRecord {
     name: textAt(backup, 'metadata', 'name') ?? '',
     uid: textAt(backup, 'metadata', 'uid') ?? '',
     resourceVersion: textAt(backup, 'metadata', 'resourceVersion') ?? '',
-    claim: {
-      nacuuid: claimed(nameAt(backup, 'metadata', 'labels', nabOriginNacuuidLabel)),
-      namespace: claimed(nameAt(backup, 'metadata', 'annotations', nabOriginNamespaceAnnotation)),
-      name: claimed(nameAt(backup, 'metadata', 'annotations', nabOriginNameAnnotation)),
-    },
+    claim: bearsNacLabels(backup) ? claimOf(backup) : noClaim,
     storageLocation: claimed(nameAt(backup, 'spec', 'storageLocation')),
     includedNamespaces: {
       count: included.length,

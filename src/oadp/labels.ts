@@ -1,3 +1,6 @@
+import type { JsonObject } from '../kube/resource.ts';
+import { textAt } from './read.ts';
+
 /**
  * The labels and annotations by which the non-admin controller (NAC) marks what it makes.
  * Source: migtools/oadp-non-admin, internal/common/constant/constant.go.
@@ -22,6 +25,11 @@ export const nacLabels: Readonly<Record<string, string>> = {
   'openshift.io/oadp': 'True',
   'app.kubernetes.io/managed-by': 'oadp-nac-controller',
 };
+
+/** Whether the NAC made the object, as far as its labels tell. */
+export function bearsNacLabels(object: JsonObject): boolean {
+  return Object.entries(nacLabels).every(([key, value]) => textAt(object, 'metadata', 'labels', key) === value);
+}
 
 /** `nacLabels` as a label selector: the one way in which Backups are chosen. */
 export const nacLabelSelector = Object.entries(nacLabels)

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../kube/resource.ts';
 import {
+  bearsNacLabels,
   nabslOriginNacuuidLabel,
   nabslOriginNameAnnotation,
   nabslOriginNamespaceAnnotation,
@@ -49,10 +50,8 @@ function ownerOf(location: JsonObject): StorageLocationRecord['owner'] {
   const nacuuid = nameAt(location, 'metadata', 'labels', nabslOriginNacuuidLabel);
   const namespace = nameAt(location, 'metadata', 'annotations', nabslOriginNamespaceAnnotation);
   const name = nameAt(location, 'metadata', 'annotations', nabslOriginNameAnnotation);
-  const labelled = Object.entries(nacLabels).every(
-    ([key, value]) => textAt(location, 'metadata', 'labels', key) === value,
-  );
-  if (!labelled || nacuuid === undefined || namespace === undefined || name === undefined) return 'unclear';
+  if (!bearsNacLabels(location) || nacuuid === undefined || namespace === undefined || name === undefined)
+    return 'unclear';
   return { namespace, name, nacuuid };
 }
 

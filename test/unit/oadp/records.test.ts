@@ -60,6 +60,19 @@ describe('of a Velero Backup', () => {
     expect(record.claim.namespace).toBe('team-a');
   });
 
+  test.each(['openshift.io/oadp', 'app.kubernetes.io/managed-by'])(
+    'one without the NAC’s label %s, or with another value of it, claims nothing',
+    (label) => {
+      for (const value of [undefined, '', 'other']) {
+        expect(toBackupRecord(veleroBackup({ labels: { [label]: value } })).claim).toEqual({
+          nacuuid: undefined,
+          namespace: undefined,
+          name: undefined,
+        });
+      }
+    },
+  );
+
   test('a name in the origin annotation is taken as it is, never parsed out of the Backup’s own name', () => {
     const record = toBackupRecord(veleroBackup({ nacuuid: 'team-a-cut-off-na-1', name: 'cut-off-name-of-the-nab' }));
     expect(record.claim).toEqual({
