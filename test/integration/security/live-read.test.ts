@@ -124,6 +124,11 @@ describe('a Backup that becomes a forged one between the list and its NAB gives 
       'IdentityMismatch',
       () => patch({ metadata: { annotations: { [originNamespace]: '../kube-system' } } }),
     ],
+    [
+      'is not one of the non-admin controller’s any more',
+      'IdentityMismatch',
+      () => patch({ metadata: { labels: { 'app.kubernetes.io/managed-by': null } } }),
+    ],
   ];
 
   it.each(forgeries)('%s: %s', async (_, reason, change) => {
