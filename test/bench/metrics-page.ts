@@ -45,10 +45,13 @@ function toSample(line: string): Sample {
 
 const logLine = z.object({ msg: z.string(), pages: z.array(z.string()).optional(), address: z.string().optional() });
 
+/** Both addresses are told in the first lines of a log that may have become long. */
+const startOfLog = 10_000;
+
 /** Where the process serves a page, as its log says. Waits until it does. */
 async function addressOf(process: NabSyncProcess, page: string): Promise<string> {
   return await eventually(() => {
-    for (const line of process.stderr.split('\n').slice(0, 50)) {
+    for (const line of process.stderr.slice(0, startOfLog).split('\n')) {
       if (!line.includes('"listening"')) continue;
       const { pages, address } = logLine.parse(JSON.parse(line));
       if (address !== undefined && pages?.includes(page) === true) return address;

@@ -85,7 +85,6 @@ export async function measureReappearance(world: World, options: BenchOptions, r
 
 async function reappear(world: World, backups: number): Promise<Round> {
   await world.removeNamespace(namespace);
-  await world.observer.untilGone(namespace);
   const began = performance.now();
   await world.addNamespace(namespace);
   const visibleAt = await world.observer.untilVisible(backups, namespace, 60_000);
@@ -102,7 +101,6 @@ async function bareRounds(world: World, rounds: number, backups: number): Promis
   const measured: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
     await world.removeNamespace(namespace);
-    await world.observer.untilGone(namespace);
     const began = performance.now();
     await world.addNamespace(namespace);
     await inParallel(stored, 16, async (backup) => {

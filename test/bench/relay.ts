@@ -72,9 +72,14 @@ export class Relay {
     return this.#counts.firstRequestAt;
   }
 
+  /** Breaks all connections; new ones are taken. */
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
   close(): void {
     this.#server.close();
-    for (const socket of this.#sockets) socket.destroy();
+    this.cut();
   }
 }
 

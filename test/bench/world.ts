@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isJsonObject, objectAt, stringAt } from '../../src/kube/json.ts';
 import { resourcePath } from '../../src/kube/resource.ts';
 import * as kinds from '../../src/oadp/kinds.ts';
@@ -38,6 +39,7 @@ export class World {
   readonly #extraEnvironment: Readonly<Record<string, string>>;
   readonly #namespaces = new Set<string>();
   readonly #places: Place[] = [];
+  readonly #started: NabSyncProcess[] = [];
 
   private constructor(parts: {
     controlPlane: ControlPlane;
@@ -119,7 +121,11 @@ export class World {
   async removeNamespace(name: string): Promise<void> {
     const path = resourcePath(kinds.namespaces, { name });
     await this.admin.call('DELETE', path);
-    await this.emptyNamespace(name);
+    // Again, where a create that was let in just before the mark was done just after the first time.
+    do {
+      await this.emptyNamespace(name);
+      await sleep(5);
+    } while (this.observer.of(name).visible.size > 0);
     const namespace = await this.admin.call('GET', path);
     await this.admin.call('PUT', `${path}/finalize`, { ...namespace, spec: { finalizers: [] } });
     this.#namespaces.delete(name);
@@ -152,14 +158,18 @@ export class World {
   async startNabSync(
     options: { env?: Readonly<Record<string, string>>; server?: string } = {},
   ): Promise<NabSyncProcess> {
-    return await startNabSync(['run'], {
+    const nabSync = await startNabSync(['run'], {
       kubeconfig: await this.kubeconfigPath(options.server),
       oadpNamespace,
       env: { LOG_FORMAT: 'json', ...this.#extraEnvironment, ...options.env },
     });
+    this.#started.push(nabSync);
+    return nabSync;
   }
 
+  /** Ends everything that was started, whatever state it is in. */
   async stop(): Promise<void> {
+    for (const nabSync of this.#started) nabSync.signal('SIGKILL');
     await this.observer.close();
     await this.admin.close();
     await this.controlPlane.stop();
