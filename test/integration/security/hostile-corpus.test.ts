@@ -128,6 +128,14 @@ describe('the controller that saw them come', () => {
     expect(controller.stderr).not.toContain('InternalError');
   });
 
+  it('is alive and ready', async () => {
+    const listening = controller.log().find(({ pages }) => Array.isArray(pages) && pages.includes('/livez'));
+    for (const page of ['/livez', '/readyz']) {
+      const { status } = await fetch(`http://${String(listening?.['address'])}${page}`);
+      expect(status, page).toBe(200);
+    }
+  });
+
   it('has written nothing to its log that a terminal would act on, and no line of megabytes', () => {
     for (const line of controller.stderr.split('\n')) {
       expect(line).not.toMatch(/[\p{Cc}\p{Cf}\u2028\u2029]/u);
