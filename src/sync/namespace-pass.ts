@@ -352,12 +352,30 @@ export class NamespacePass {
       const current = kept === undefined ? toBackupRecord(live) : state.backup(item.backup.name);
       // The Backup went or changed meanwhile: what becomes of the NAB is decided anew, not copied from old knowledge.
       if (current?.uid !== backupUid || !sameClaim(current, item.backup)) return;
-      await this.#writeStatus(origin, nab, syncedStatus(live, origin, policy.oadpNamespace, undefined, now()));
+      const status = syncedStatus(live, origin, policy.oadpNamespace, undefined, now());
+      try {
+        await this.#writeStatus(origin, nab, status);
+      } catch (error) {
+        if (!hasCode(error, 'Conflict')) throw error;
+        await this.#writeStatusIfStillEmpty(origin, status);
+      }
     } catch (error) {
       // The Backup went, or the NAB did, or the non-admin controller was faster: the status is its to finish now.
       if (!hasCode(error, 'Conflict', 'NotFound')) throw error;
       if (isGone(error)) this.#forget(origin);
     }
+  }
+
+  /** Somebody wrote to the NAB after its create: most likely its status, but perhaps only a label. */
+  async #writeStatusIfStillEmpty(origin: Origin, status: JsonObject): Promise<void> {
+    const nab = await this.#readNab(origin);
+    if (nab === undefined) {
+      this.#forget(origin);
+      return;
+    }
+    const record = this.#remember(origin, nab);
+    const ours = record.nacuuid === origin.nacuuid && record.synced && record.statusEmpty;
+    if (ours && !record.deleting && !record.deleteBackup) await this.#writeStatus(origin, written(nab), status);
   }
 
   async #repair(item: Decided): Promise<void> {
@@ -459,7 +477,7 @@ export class NamespacePass {
       try {
         await work();
       } catch (error) {
-        await this.#fail(item, progress, error);
+        this.#fail(item, progress, error);
       }
     } else if (!this.#results.has(item.backup.name)) {
       if (this.#gone === undefined) this.#notTried(item, progress);
@@ -467,7 +485,7 @@ export class NamespacePass {
     }
   }
 
-  async #fail(item: Decided, progress: Progress, error: unknown): Promise<void> {
+  #fail(item: Decided, progress: Progress, error: unknown): void {
     if (error instanceof Stopped) {
       // A NAB that is there without its status stays `created`: the next start completes it.
       if (!this.#results.has(item.backup.name)) this.#notTried(item, progress);
