@@ -1,5 +1,6 @@
 import { errors, Pool, ProxyAgent, type Dispatcher } from 'undici';
-import type { Connection, Credentials, TlsMaterial } from './connection.ts';
+import type { Connection } from './connection.ts';
+import type { Credentials, TlsMaterial } from './credentials.ts';
 import { startDeadline, untilAborted, type Deadline } from './deadline.ts';
 import { KubeError, type KubeErrorCode } from './errors.ts';
 import { isJsonObject, objectAt, printable, stringAt } from './json.ts';

@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
-import type { RequestOptions } from 'node:https';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { createSecureContext } from 'node:tls';
 import isEqual from 'lodash/isEqual.js';
 import { ConfigurationError } from './configuration-error.ts';
+import type { Credentials } from './credentials.ts';
 import { startDeadline, untilAborted } from './deadline.ts';
 import { fileProblem, readKubeconfig, type KubeconfigTarget } from './kubeconfig-file.ts';
 import { stringAt } from './json.ts';
@@ -23,21 +23,6 @@ export interface ConnectionEnvironment {
   /** Directory with `token`, `ca.crt` and `namespace` that a pod gets. */
   readonly serviceAccountDirectory: string;
   readonly homeDirectory: string;
-}
-
-/** What a TLS handshake needs, in the words of node:tls. */
-export interface TlsMaterial {
-  readonly ca?: RequestOptions['ca'];
-  readonly cert?: RequestOptions['cert'];
-  readonly key?: RequestOptions['key'];
-  readonly servername?: string | undefined;
-  readonly rejectUnauthorized?: boolean | undefined;
-}
-
-/** Proof of who we are. `tls` stays the same object for as long as its content does. */
-export interface Credentials {
-  readonly headers: Readonly<Record<string, string>>;
-  readonly tls: TlsMaterial;
 }
 
 /** Where the API server is and how to speak to it. Holds no sockets. */

@@ -1,7 +1,7 @@
 import type { RequestOptions } from 'node:https';
 import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
 import omit from 'lodash/omit.js';
-import type { Credentials } from './connection.ts';
+import type { Credentials } from './credentials.ts';
 import type { JsonObject } from './resource.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { Credentials, TlsMaterial } from './connection.ts';
+import type { Credentials, TlsMaterial } from './credentials.ts';
 import { isJsonObject, stringAt } from './json.ts';
 import type { JsonObject } from './resource.ts';
 

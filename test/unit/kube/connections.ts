@@ -1,4 +1,5 @@
-import type { Connection, Credentials } from '../../../src/kube/connection.ts';
+import type { Connection } from '../../../src/kube/connection.ts';
+import type { Credentials } from '../../../src/kube/credentials.ts';
 
 /** A connection to `server` that hands out `tokens` one by one, each time it is reloaded. */
 export function connectionTo(
