@@ -20,7 +20,7 @@ import type { Outcome } from './report.ts';
 import { isOverdue, type RequestSlots } from './request-slots.ts';
 import type { RetainedBackups } from './retained-backups.ts';
 import { settlesAt } from './rules.ts';
-import type { SyncPolicy } from './world.ts';
+import type { ClusterView, SyncPolicy } from './world.ts';
 
 /**
  * The requests that a pass makes; the client for the API server has them. All reject with a KubeError, and settle within
@@ -335,8 +335,8 @@ export class NamespacePass {
       this.#goneMeanwhile(item, origin);
       return;
     }
-    this.#remember(origin, nab);
-    await this.#carryOut(item, decide(item.backup, worldAt(policy, state, now())));
+    const view = seenLive(state, origin, this.#remember(origin, nab));
+    await this.#carryOut(item, decide(item.backup, worldAt(policy, view, now())));
   }
 
   /** A decision made on live objects in the course of a create. */
@@ -392,8 +392,8 @@ export class NamespacePass {
       this.#skip(item, 'IdentityMismatch', 'The Backup changed its origin since it was listed; it is looked at anew.');
       return;
     }
-    const { uid } = this.#remember(origin, nab);
-    const decision = decide(record, worldAt(policy, state, now()));
+    const seen = this.#remember(origin, nab);
+    const decision = decide(record, worldAt(policy, seenLive(state, origin, seen), now()));
     if (decision.action !== 'repair') {
       // A `create` cannot come out here, since the NAB was just read.
       this.#settle(item, decision);
@@ -406,7 +406,7 @@ export class NamespacePass {
         outcome: 'repaired',
         reason: decision.reason,
         message: 'The status of its NonAdminBackup was completed.',
-        nabUid: uid,
+        nabUid: seen.uid,
       });
     } catch (error) {
       if (isGone(error)) {
@@ -577,6 +577,22 @@ export class NamespacePass {
 
 function failed(failure: WriteFailure): Omit<ItemResult, 'backup'> {
   return { outcome: 'failed', reason: failure.reason, message: failure.message, failure };
+}
+
+/**
+ * The state of the cluster with one NAB as it was just read. The caches may never hear of it: a list that was wrongly empty
+ * is believed until the next one, and a NAB that is older than that list brings no event.
+ */
+function seenLive(state: ClusterState, origin: Origin, nab: NonAdminBackupRecord): ClusterView {
+  return {
+    storageLocation: (name) => state.storageLocation(name),
+    locationOwner: (namespace, name) => state.locationOwner(namespace, name),
+    deleteRequests: (backupName) => state.deleteRequests(backupName),
+    namespace: (name) => state.namespace(name),
+    claimants: (namespace, name) => state.claimants(namespace, name),
+    nonAdminBackup: (namespace, name) =>
+      namespace === origin.namespace && name === origin.name ? nab : state.nonAdminBackup(namespace, name),
+  };
 }
 
 function oldestFirst(a: BackupRecord, b: BackupRecord): number {

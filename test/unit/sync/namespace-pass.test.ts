@@ -221,6 +221,17 @@ describe('a NAB that is there already when it is created (409)', () => {
     expect(client.said().at(-1)).toBe('update daily/status');
   });
 
+  test.each([
+    ['this backup’s', nonAdminBackup(), 'present'],
+    ['another’s', nonAdminBackup({ nacuuid: 'x' }), 'conflict'],
+    ['this backup’s, without a status', bareNonAdminBackup(), 'repaired'],
+  ])('is decided upon as it was read, %s, though the caches do not take it in', async (_, nab, outcome) => {
+    // A list that was wrongly empty: the cache takes itself for newer than any answer about what was there before.
+    const deaf = { set: () => undefined, delete: () => undefined };
+    const { run } = passWorld({}, finding(nab), { nonAdminBackups: deaf });
+    expect((await run()).get('team-a-daily-1')?.outcome).toBe(outcome);
+  });
+
   test('that is gone when it is read is due to come back soon, and not called deleted', async () => {
     const { run, clock } = passWorld({}, finding('gone'));
     expect((await run()).get('team-a-daily-1')).toMatchObject({
