@@ -425,6 +425,7 @@ const reasons: Readonly<Record<number, string>> = {
   401: 'Unauthorized',
   403: 'Forbidden',
   408: 'Timeout',
+  409: 'Conflict',
   410: 'Expired',
   429: 'TooManyRequests',
   500: 'InternalError',

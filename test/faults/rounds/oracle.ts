@@ -74,7 +74,7 @@ export const nabShape = z.looseObject({
     .prefault({}),
 });
 
-export type Backup = z.infer<typeof backupShape>;
+type Backup = z.infer<typeof backupShape>;
 export type Nab = z.infer<typeof nabShape>;
 
 /** All that the rules look at, as an admin reads it. */

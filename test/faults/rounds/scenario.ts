@@ -4,7 +4,7 @@ import type { Fault, FaultRule, Target } from '../fault.ts';
 /**
  * Backups by what the rules have to say about them. The first six come back, if nothing else is in their way.
  */
-export const backupKinds = [
+const backupKinds = [
   'completed',
   'partiallyFailed',
   'failed',
@@ -30,9 +30,9 @@ export const backupKinds = [
   'noOrigin',
 ] as const;
 
-export type BackupKind = (typeof backupKinds)[number];
+type BackupKind = (typeof backupKinds)[number];
 
-export const nabNames = ['daily', 'weekly', 'monthly', 'adhoc'] as const;
+const nabNames = ['daily', 'weekly', 'monthly', 'adhoc'] as const;
 
 export interface BackupSpec {
   readonly kind: BackupKind;
@@ -84,7 +84,7 @@ export type ReplicaAction =
   | { readonly do: 'rotateToken' }
   | { readonly do: 'expireToken' };
 
-export type Action =
+type Action =
   | { readonly on: 'world'; readonly action: WorldAction }
   | { readonly on: 'servers'; readonly action: ServerAction }
   | { readonly on: 'replica'; readonly replica: number; readonly action: ReplicaAction };

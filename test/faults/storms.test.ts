@@ -1,0 +1,112 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { faultBudget } from './budget.ts';
+import type { FaultRule, Target } from './fault.ts';
+import { Replica } from './replica.ts';
+import { Restore } from './restore.ts';
+import { Stage } from './stage.ts';
+
+const { long } = faultBudget();
+const faultMs = long ? 60_000 : 3_000;
+
+/**
+ * Requests a second, after the first second: seven reflectors, each with a list of a few pages and a watch every second or so
+ * at the worst, the election and events. A loop without a pause would make hundreds.
+ */
+const meanASecond = 25;
+const backInSyncMs = 6_000;
+/** What only an admin can mend is looked at every 15 s at the least. */
+const backAfterAdminMs = 20_000;
+
+let stage: Stage;
+let restore: Restore;
+let replica: Replica;
+
+beforeAll(async () => {
+  stage = await Stage.open();
+  restore = new Restore(stage);
+  await restore.prepare({ tenants: 4, backups: 5 });
+  replica = await Replica.create(stage, { pageLimit: 3 });
+  await replica.start();
+  await restore.untilRight(60_000);
+});
+
+afterAll(async () => {
+  await replica.close();
+  await stage.close();
+});
+
+const watches: Target = { verbs: ['watch'] };
+const nabs: Target = { verbs: ['create'], resources: ['nonadminbackups'] };
+
+const faults: readonly (readonly [string, FaultRule, number])[] = [
+  ['every watch ends at once', { fault: { kind: 'closesEarly' }, on: watches }, backInSyncMs],
+  [
+    'every watch begins with an ERROR 410',
+    { fault: { kind: 'errorEvent', code: 410, reason: 'Expired' }, on: watches },
+    backInSyncMs,
+  ],
+  [
+    'every watch begins with an ERROR 500',
+    { fault: { kind: 'errorEvent', code: 500, reason: 'InternalError' }, on: watches },
+    backInSyncMs,
+  ],
+  [
+    'every watch is refused with 410',
+    { fault: { kind: 'status', status: 410, body: 'status' }, on: watches },
+    backInSyncMs,
+  ],
+  ['every watch begins with garbage', { fault: { kind: 'garbageLine', line: '{' }, on: watches }, backInSyncMs],
+  [
+    'every list is refused with 410 in the middle, and no watch holds',
+    { fault: { kind: 'status', status: 410, body: 'status' }, on: { laterPage: true } },
+    backInSyncMs,
+  ],
+  ['every request gets 500', { fault: { kind: 'status', status: 500, body: 'status' } }, backInSyncMs],
+  [
+    'every request gets 429 with Retry-After',
+    { fault: { kind: 'status', status: 429, retryAfter: 1, body: 'status' } },
+    backInSyncMs,
+  ],
+  ['every request gets a page', { fault: { kind: 'nonsense', body: '<html></html>' } }, backInSyncMs],
+  ['every connection is reset', { fault: { kind: 'reset', when: 'before' } }, backInSyncMs],
+  ['every answer breaks off', { fault: { kind: 'reset', when: 'midAnswer' } }, backInSyncMs],
+  ['every token is refused', { fault: { kind: 'status', status: 401, body: 'status' } }, backAfterAdminMs],
+  [
+    'every create of a NAB is forbidden',
+    { fault: { kind: 'status', status: 403, body: 'status' }, on: nabs },
+    backInSyncMs,
+  ],
+  ['the answer to every create is lost', { fault: { kind: 'lostAnswer' }, on: nabs }, backInSyncMs],
+  [
+    'every status write meets a conflict',
+    { fault: { kind: 'status', status: 409, body: 'status' }, on: { subresource: 'status' } },
+    backInSyncMs,
+  ],
+];
+
+describe(`a fault that lasts ${faultMs / 1_000} s makes no storm, and is got over soon after`, () => {
+  it.each(faults)('%s', async (_, rule, withinMs) => {
+    // A fault of lists shows only where something is listed.
+    if (rule.on?.laterPage === true) replica.proxy.resetAll();
+    const injected = replica.proxy.inject(rule);
+    const name = await restore.addBackup('team-0');
+    await restore.addBackup('team-1');
+    await sleep(1_000);
+    const before = replica.proxy.requests.length;
+    await sleep(faultMs);
+    const mean = (replica.proxy.requests.length - before) / (faultMs / 1_000);
+    expect(injected.hits).toBeGreaterThan(0);
+    expect(mean).toBeLessThanOrEqual(meanASecond);
+
+    replica.proxy.heal();
+    await restore.deleteNab('team-0', name);
+    const tookMs = await restore.untilRight(withinMs);
+    process.stdout.write(`${_}: ${mean.toFixed(1)} requests a second; in sync ${Math.round(tookMs)} ms later\n`);
+  });
+
+  it('and nobody has thought that a fault was his own', () => {
+    expect(replica.logLines.filter(({ level }) => level === 'error')).toEqual([]);
+    expect(replica.unexpectedExits).toEqual([]);
+  });
+});
