@@ -1,7 +1,7 @@
 import { SetupError } from '../support/control-plane/setup-error.ts';
 
 /** The parts of the benchmark, in the order in which they run. */
-export const parts = ['cold', 'restore', 'reappearance', 'scale', 'steady', 'peer'] as const;
+const parts = ['cold', 'restore', 'reappearance', 'scale', 'steady', 'peer'] as const;
 export type Part = (typeof parts)[number];
 
 export interface BenchOptions {

@@ -18,7 +18,7 @@ export interface Figure {
 }
 
 /** `ratio` is the value divided by the limit. */
-export type Target =
+type Target =
   | { readonly of: 'value' | 'ratio'; readonly atLeast: number }
   | { readonly of: 'value' | 'ratio'; readonly atMost: number };
 
