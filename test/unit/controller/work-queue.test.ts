@@ -130,6 +130,18 @@ describe('a key', () => {
     expect(queue.idle).toBe(true);
   });
 
+  test('that a resync asks for while it is worked on is worked on again as a resync', async () => {
+    const { queue, begun, end } = bench();
+    queue.add('a', 2);
+    await settled();
+    queue.add('a', 0);
+    await end('a');
+    expect(begun).toEqual([
+      ['a', 2],
+      ['a', 0],
+    ]);
+  });
+
   test('that is done and unchanged is forgotten', async () => {
     const { queue, begun, end } = bench();
     queue.add('a', 0);
@@ -334,6 +346,55 @@ describe('a key that failed', () => {
     expect(begun).toHaveLength(2);
   });
 
+  test('is not put off by an event where its back-off is shorter than the quiet second', async () => {
+    const made = bench();
+    made.queue.add('a', 0);
+    await settled();
+    await made.end('a', failed);
+    made.queue.add('a', 1);
+    expect(await pause(made)).toBe(500);
+  });
+
+  test('is worked on at once when whatever made it fail is over, as if it had never failed', async () => {
+    const made = bench();
+    for (const key of ['a', 'b']) made.queue.add(key, 0);
+    await settled();
+    for (let times = 0; times < 6; times += 1) {
+      await made.end('a', failed);
+      if (times < 5) await pause(made);
+    }
+    await made.end('b');
+    made.queue.retryNow();
+    await settled();
+    expect(made.running()).toEqual(['a']);
+    await made.end('a', failed);
+    expect(await pause(made)).toBe(500);
+  });
+
+  test('and is worked on now is not worked on twice for that', async () => {
+    const made = bench();
+    made.queue.add('a', 0);
+    await settled();
+    await made.end('a', failed);
+    await pause(made);
+    made.queue.retryNow();
+    await settled();
+    expect(made.running()).toEqual(['a']);
+    await made.end('a');
+    expect(made.queue.idle).toBe(true);
+  });
+
+  test('is not begun behind a stop, whatever is over', async () => {
+    const made = bench();
+    made.queue.add('a', 0);
+    await settled();
+    await made.end('a', failed);
+    await made.queue.stop();
+    made.queue.retryNow();
+    await pass(100_000);
+    expect(made.begun).toHaveLength(1);
+  });
+
   test('by a fault of ours is told of and tried again', async () => {
     const made = bench();
     made.queue.add('a', 0);
@@ -436,6 +497,7 @@ describe('a stop', () => {
     await end('a', failed);
     await end('b', { againInMs: 10 });
     await queue.stop();
+    expect(vi.getTimerCount()).toBe(0);
     await pass(600_000);
     expect(begun).toHaveLength(2);
     expect(vi.getTimerCount()).toBe(0);
@@ -454,11 +516,40 @@ test('what waits for a time goes on to wait when what made others fail is over',
   expect(begun).toHaveLength(2);
 });
 
+test('work on many keys lets sockets and timers have their turn', async () => {
+  let answered = false;
+  const order: string[] = [];
+  const queue = new WorkQueue({
+    concurrency: 1,
+    work: (key) => {
+      // Work that keeps the processor for 3 ms.
+      vi.advanceTimersByTime(3);
+      order.push(answered ? `${key} after an answer` : key);
+      return Promise.resolve({});
+    },
+    onError: () => undefined,
+  });
+  await pass(1000);
+  for (let index = 0; index < 100; index += 1) queue.add(String(index), 0);
+  setImmediate(() => {
+    setImmediate(() => {
+      answered = true;
+    });
+  });
+  while (!queue.idle) await turn();
+  expect(order).toHaveLength(100);
+  expect(order.findIndex((entry) => entry.endsWith('after an answer'))).toBeLessThan(20);
+  expect(order.at(-1)).toBe('99 after an answer');
+});
+
 describe('what is measured', () => {
   test('is what is added, what waits and for how long', async () => {
     const { queue, observed, end } = bench({ concurrency: 1 });
+    expect(queue.idle).toBe(true);
+    await pass(1000);
     queue.add('a', 0);
     await settled();
+    expect(queue.idle).toBe(false);
     queue.add('b', 0);
     await pass(2000);
     queue.add('c', 2);

@@ -79,6 +79,48 @@ describe('nobody is woken by', () => {
   });
 });
 
+test('a backup that left a location is not woken by it any more', () => {
+  const live = cluster([...usual, ['storageLocation', storageLocation({ name: 'second' })]]);
+  live.happen({ kind: 'backup', object: veleroBackup({ spec: { storageLocation: 'second' } }), gone: false });
+  live.takeAffected();
+  live.happen({ kind: 'storageLocation', object: storageLocation({ spec: { accessMode: 'ReadOnly' } }), gone: false });
+  expect(live.takeAffected()).toEqual(new Set());
+});
+
+test('a request to delete a backup that is refused wakes nobody', () => {
+  const live = cluster([...usual, ['backup', veleroBackup({ spec: { includedNamespaces: ['*'] } })]]);
+  live.happen({ kind: 'deleteRequest', object: deleteRequest(), gone: false });
+  expect(live.takeAffected()).toEqual(new Set());
+});
+
+test('a NABSL wakes those whose backups lie in its own location, and no other tenant', () => {
+  const tenants = ['team-a', 'team-b'].map((namespace) => ({ namespace, name: `${namespace}-bucket-1` }));
+  const live = cluster([
+    ...tenants.map((tenant) => ['storageLocation', ownedStorageLocation(tenant)] as const),
+    ...tenants.map(({ namespace }) => ['locationOwner', nonAdminStorageLocation({ namespace, nacuuid: '' })] as const),
+    ...tenants.map(({ namespace, name }) => {
+      const backup = veleroBackup({ nacuuid: `in-${namespace}`, namespace, spec: { storageLocation: name } });
+      return ['backup', backup] as const;
+    }),
+  ]);
+  const object = nonAdminStorageLocation({ namespace: 'team-b', nacuuid: 'team-b-bucket-1' });
+  live.happen({ kind: 'locationOwner', object, gone: false });
+  expect(live.takeAffected()).toEqual(new Set(['team-b']));
+});
+
+test('of requests to delete a backup all count, and none of another backup', () => {
+  const live = cluster([
+    ...usual,
+    ['deleteRequest', deleteRequest({ name: 'a' })],
+    ['deleteRequest', deleteRequest({ name: 'b', status: { phase: 'Processed' } })],
+    ['deleteRequest', deleteRequest({ name: 'c', backupName: 'other' })],
+  ]);
+  expect([...live.state.deleteRequests('team-a-daily-1')].map(({ processed }) => processed)).toEqual([false, true]);
+  live.happen({ kind: 'deleteRequest', object: deleteRequest({ name: 'a', backupName: 'other' }), gone: false });
+  expect([...live.state.deleteRequests('team-a-daily-1')]).toHaveLength(1);
+  expect(live.takeAffected()).toEqual(new Set(['team-a']));
+});
+
 describe('when Velero stamps a location as read', () => {
   const stamped = (offset: number) => storageLocation({ status: { lastSyncedTime: at(offset) } });
   const waiting = veleroBackup({ metadata: { creationTimestamp: at(-second) } });
