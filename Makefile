@@ -48,6 +48,10 @@ server: $(INSTALLED)
 test-unit: $(INSTALLED) ## Run the tests that need no API server
 	vitest run --project unit
 
+.PHONY: test-faults
+test-faults: $(INSTALLED) ## Harm network, API server, etcd and nab-sync at random; FAULT_ROUNDS= or FAULT_MINUTES= sets how long, FAULT_SEED= replays
+	vitest run --project faults
+
 .PHONY: test-nac
 test-nac: $(INSTALLED) ## Run nab-sync beside the real non-admin controller; NAC_BINARY= is its program (go build ./cmd)
 	@if [ -z "$${NAC_BINARY:-}" ]; then echo 'make test-nac: skipped, NAC_BINARY does not name the non-admin controller'; else vitest run --project nac; fi

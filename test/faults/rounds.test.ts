@@ -4,12 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { faultBudget } from './budget.ts';
+import { keepRegression, loadRegressions } from './regressions.ts';
 import { playRound } from './rounds/round.ts';
 import { scenarioOf, shortly } from './rounds/scenario.ts';
 import type { Scenario } from './rounds/scenario.ts';
 import { Stage } from './stage.ts';
 
 const budget = faultBudget();
+const regressions = await loadRegressions();
 const hourMs = 3_600_000;
 
 let stage: Stage | undefined;
@@ -56,10 +58,16 @@ async function play(title: string, scenario: Scenario): Promise<readonly string[
   return problems;
 }
 
-/** Not for `describe`: the first API server takes a few seconds, and is only needed when there is something to play. */
 beforeAll(async () => {
   await freshStage();
 });
+
+it.each(regressions.map((regression) => [regression.seed, regression.why, regression.scenario] as const))(
+  'seed %d, which once failed since %s, ends in the one right state',
+  async (seed, _, scenario) => {
+    expect(await play(`regression, seed ${seed}:`, scenario)).toEqual([]);
+  },
+);
 
 it(
   'ends every random round in the one right state',
@@ -70,8 +78,11 @@ it(
       budget.minutes > 0 ? performance.now() - began < budget.minutes * 60_000 : round <= budget.rounds;
     for (let round = 1; goesOn(round); round += 1) {
       const seed = budget.seed ?? randomInt(2 ** 31);
-      const problems = await play(`round ${round}, seed ${seed}:`, scenarioOf(seed));
-      if (problems.length > 0) failed.push(`FAULT_SEED=${seed}: ${problems[0] ?? ''}`);
+      const scenario = scenarioOf(seed);
+      const [problem] = await play(`round ${round}, seed ${seed}:`, scenario);
+      if (problem === undefined) continue;
+      failed.push(`FAULT_SEED=${seed}: ${problem}`);
+      await keepRegression({ seed, why: problem, scenario });
     }
     expect(failed).toEqual([]);
   },
