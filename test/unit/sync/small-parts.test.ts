@@ -86,7 +86,8 @@ describe('a tally', () => {
     tally.add(result('waiting', 'LocationSyncing'));
     tally.add(result('conflict', 'NameTaken'));
     tally.addRefused({ action: 'skip', reason: 'ForeignContent', message: 'x' });
-    const { counts, reasons, outcome } = tally.report(noon, noon);
+    const { counts, reasons, outcome, failures } = tally.report(noon, noon);
+    expect(failures).toEqual([]);
     expect(counts).toEqual({
       seen: 8,
       created: 2,
