@@ -37,6 +37,11 @@ class Stopped extends Error {
   override readonly name = 'Stopped';
 }
 
+/** Thrown instead of a write whose grounds are too old by the time that it could be made. */
+class Outdated extends Error {
+  override readonly name = 'Outdated';
+}
+
 export interface PassContext {
   readonly client: NabClient;
   readonly state: ClusterState;
@@ -135,6 +140,9 @@ const doubtsAllowed = 5;
 
 /** Most statuses of one namespace that wait before they go ahead of creates. */
 const pendingStatusBound = 1000;
+
+/** For how long a write may rest on what was read before it: a request waits while the API server is away. */
+const lookLastsMs = 5000;
 
 /** When a decision changed under way, the next look comes soon. */
 const soonMs = 1000;
@@ -237,6 +245,13 @@ export class NamespacePass {
     return gate === undefined ? attempt() : gate.pass(this.#options.stop, attempt);
   }
 
+  /** As `#request`, for a write that rests on what was read at `lookedAt`. Rejects with Outdated if that is too long ago. */
+  #write<T>(lookedAt: number, send: (client: NabClient) => Promise<T>): Promise<T> {
+    return this.#request((client) =>
+      this.#context.now() - lookedAt > lookLastsMs ? Promise.reject(new Outdated()) : send(client),
+    );
+  }
+
   #next(): Task | undefined {
     const [oldest] = this.#statuses;
     const statusFirst =
@@ -280,12 +295,13 @@ export class NamespacePass {
   async #create(item: Decided): Promise<void> {
     const { policy, state, now } = this.#context;
     const live = await this.#readBackup(item);
+    const lookedAt = now();
     const record = toBackupRecord(live);
     if (!sameClaim(record, item.backup)) {
       this.#skip(item, 'IdentityMismatch', 'The Backup changed its origin since it was listed; it is looked at anew.');
       return;
     }
-    const decision = decide(record, worldAt(policy, state, now()));
+    const decision = decide(record, worldAt(policy, state, lookedAt));
     if (decision.action !== 'create') {
       await this.#carryOut(item, decision);
       return;
@@ -293,7 +309,7 @@ export class NamespacePass {
     const origin = originOf(record);
     try {
       const body = nonAdminBackupFor(live, origin, this.#nabslNameFor(record));
-      const nab = await this.#request((client) =>
+      const nab = await this.#write(lookedAt, (client) =>
         client.create(nonAdminBackups, { namespace: origin.namespace }, body),
       );
       this.#created(item, origin, live, nab);
@@ -431,7 +447,9 @@ export class NamespacePass {
       status,
     };
     const ref = { namespace: origin.namespace, name: origin.name, subresource: 'status' } as const;
-    this.#remember(origin, await this.#request((client) => client.update(nonAdminBackups, ref, body)));
+    // Everything that the status rests on was looked at just now.
+    const lookedAt = this.#context.now();
+    this.#remember(origin, await this.#write(lookedAt, (client) => client.update(nonAdminBackups, ref, body)));
     this.#completing.doubts = 0;
   }
 
@@ -489,6 +507,11 @@ export class NamespacePass {
     if (error instanceof Stopped) {
       // A NAB that is there without its status stays `created`: the next start completes it.
       if (!this.#results.has(item.backup.name)) this.#notTried(item, progress);
+      return;
+    }
+    if (error instanceof Outdated) {
+      const message = 'The API server was away for a while; it is looked at anew.';
+      if (!this.#results.has(item.backup.name)) this.#settle(item, { ...item.decision, message });
       return;
     }
     if (hasCode(error, 'NotFound') && error.verb === 'get') {
