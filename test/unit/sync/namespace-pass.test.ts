@@ -853,6 +853,50 @@ describe('a stop', () => {
   });
 });
 
+describe('while the API server is away requests are held back', () => {
+  /** A gate that is shut for so long before each request of a kind; nothing is ever asked twice. */
+  const shut = (verb: Call['verb'], ms: number) => {
+    const world = passWorld({}, undefined, {
+      gate: {
+        pass: (_signal, request) => {
+          // What has been asked so far says what comes next.
+          const next = (['get', 'create', 'update'] as const)[world.client.calls.length];
+          if (next === verb) world.clock.now += ms;
+          return request();
+        },
+      },
+    });
+    return world;
+  };
+
+  test('a create that was held back for long is decided anew: the Backup may be gone by now', async () => {
+    const { run, client, clock } = shut('create', 5001);
+    expect((await run()).get('team-a-daily-1')).toMatchObject({
+      outcome: 'waiting',
+      reason: 'Missing',
+      message: 'The API server was away for a while; it is looked at anew.',
+      until: clock.now + second,
+    });
+    expect(client.said()).toEqual(['get team-a-daily-1']);
+  });
+
+  test('a create that was held back for a moment is made', async () => {
+    const { run } = shut('create', 5000);
+    expect((await run()).get('team-a-daily-1')?.outcome).toBe('created');
+  });
+
+  test('a status that was held back for long is left to the next pass; its NAB is created all the same', async () => {
+    const { run, client } = shut('update', 5001);
+    expect((await run()).get('team-a-daily-1')).toMatchObject({ outcome: 'created', reason: 'Missing' });
+    expect(client.count('update')).toBe(0);
+  });
+
+  test('a read may be held back for as long as it takes', async () => {
+    const { run } = shut('get', hour);
+    expect((await run()).get('team-a-daily-1')?.outcome).toBe('created');
+  });
+});
+
 test('the clock is read when it matters: a backup that expires while it waits for its slot is not created', async () => {
   const backups = backupsNamed(['a'], { status: { expiration: at(minute) } });
   const world = passWorld({ backups }, ({ verb }) => {
