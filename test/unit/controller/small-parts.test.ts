@@ -134,6 +134,15 @@ describe('a pass over all namespaces', () => {
     expect(ends.map(([end]) => end)).toEqual([outcome]);
   });
 
+  test('knows nothing of how the one before it went', () => {
+    const { passes, ends } = tracked();
+    for (const failed of [false, true, false]) {
+      passes.begin(['a']);
+      passes.done('a', failed);
+    }
+    expect(ends.map(([end]) => end)).toEqual(['succeeded', 'failed', 'succeeded']);
+  });
+
   test('over no namespace is through at once', () => {
     const { passes, ends } = tracked();
     passes.begin([]);
