@@ -54,7 +54,7 @@ export default defineConfig({
           globalSetup: './test/faults/global-setup.ts',
           testTimeout: 180_000,
           hookTimeout: 120_000,
-          maxWorkers: 2,
+          maxWorkers: 3,
           sequence: { groupOrder: 3 },
         },
       },
