@@ -43,6 +43,8 @@ onOwnServers('a control plane that faults are done to', () => {
   );
 
   it('can be frozen, so that nothing answers, and thawed', async () => {
+    // The server was restarted before: a connection of that time would break instead of waiting.
+    await eventually(() => controlPlane.admin.call('GET', '/version'));
     controlPlane.pause('kube-apiserver');
     const frozen = controlPlane.admin.request('GET', '/version', { timeoutMs: 300 });
     await expect(frozen).rejects.toMatchObject({ name: 'TimeoutError' });
