@@ -396,7 +396,9 @@ export class KubeClient {
 
   #dispatcher(tls: TlsMaterial, connections: number | null): Dispatcher {
     const { proxyUrl } = this.#connection;
-    const connect = { ...tls, timeout: 10_000, keepAlive: true, keepAliveInitialDelay: 10_000 };
+    // Said in any case: left out, NODE_TLS_REJECT_UNAUTHORIZED in the environment could switch the check off (case C23).
+    const rejectUnauthorized = tls.rejectUnauthorized ?? true;
+    const connect = { ...tls, rejectUnauthorized, timeout: 10_000, keepAlive: true, keepAliveInitialDelay: 10_000 };
     const options: Pool.Options = {
       connections,
       pipelining: 1,

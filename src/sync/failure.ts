@@ -15,6 +15,8 @@ export interface WriteFailure {
   readonly rest: 'next' | 'doubt' | 'stop';
   /** How long the server asked us to stay away, in milliseconds. */
   readonly retryAfterMs: number | undefined;
+  /** Only with `InternalError`: what was thrown, for the log. */
+  readonly fault?: unknown;
 }
 
 /** The longest message of an error that is passed on: names of 253 characters may stand before what matters in it. */
@@ -30,7 +32,7 @@ export function toWriteFailure(error: unknown): WriteFailure {
     rest,
     retryAfterMs: error instanceof KubeError ? error.retryAfterMs : undefined,
   });
-  if (!(error instanceof KubeError)) return failure('InternalError', 'next');
+  if (!(error instanceof KubeError)) return { ...failure('InternalError', 'next'), fault: error };
   switch (error.code) {
     case 'Invalid':
       return error.deniedBy === 'admission' ? failure('AdmissionDenied', 'doubt') : failure('Invalid', 'next', true);

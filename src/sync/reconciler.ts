@@ -171,8 +171,18 @@ export class Reconciler {
     if (news.length === 0) return;
     tellNews(events, namespace, state.namespace(namespace)?.uid, news);
     const loud = news.filter(({ outcome }) => outcome !== 'present' && outcome !== 'skipped');
-    for (const { backup, outcome, reason, message } of loud.slice(0, singleLines)) {
-      const facts = { namespace, name: backup.claim.name, backup: backup.name, outcome, reason, detail: message };
+    for (const { backup, outcome, reason, message, failure } of loud.slice(0, singleLines)) {
+      // The stack of a fault of ours is the one thing by which it can be found.
+      const fault = failure?.fault === undefined ? {} : { err: failure.fault };
+      const facts = {
+        namespace,
+        name: backup.claim.name,
+        backup: backup.name,
+        outcome,
+        reason,
+        detail: message,
+        ...fault,
+      };
       log[loudness[outcome].level](facts, loudness[outcome].message);
     }
     const level = news.every(({ outcome }) => outcome === 'present') ? 'debug' : 'info';

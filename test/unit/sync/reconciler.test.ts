@@ -368,6 +368,20 @@ describe('what is told', () => {
     expect(quiet.lines.map(({ level, msg }) => [level, msg])).toEqual([[20, 'namespace reconciled']]);
   });
 
+  test('of a fault of nab-sync itself is told with what was thrown, for its stack', async () => {
+    const fault = new TypeError('a fault of ours');
+    const { reconcile, lines } = reconcilerWorld({}, ({ verb }) => {
+      if (verb === 'create') throw fault;
+      return undefined;
+    });
+    await reconcile();
+    expect(lines[0]).toMatchObject({
+      level: 40,
+      reason: 'InternalError',
+      err: { stack: expect.stringContaining('TypeError: a fault of ours') },
+    });
+  });
+
   test('in counts is the latest result of every backup, over all namespaces', async () => {
     const { reconcile, reconciler, scene } = reconcilerWorld({
       backups: [...backupsNamed(['a', 'b']), veleroBackup({ nacuuid: 'x', name: 'x', namespace: 'team-b' })],
