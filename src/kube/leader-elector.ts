@@ -143,8 +143,10 @@ export class LeaderElector {
   #running = false;
   #observed: Observation | undefined;
   #tenure: Tenure | undefined;
-  /** An acquiring write whose answer never came: the Lease may be ours without our knowing. */
+  /** The latest write whose answer never came: the Lease may be ours without our knowing. */
   #unanswered: LeaseRecord | undefined;
+  /** What our latest write made of the Lease, for as long as no look has shown anything else. */
+  #written: LeaseRecord | undefined;
 
   /** Throws RangeError or TypeError, saying what was expected and what came, when the times do not fit together. */
   constructor(options: LeaderElectorOptions) {
@@ -350,7 +352,9 @@ export class LeaderElector {
     }
     const observed = this.#observe(lease, now);
     const { record } = observed;
-    const mine = record.holder === this.#identity && (leading || this.#isUnanswered(record));
+    // Asked first, since it also takes note of a Lease that is somebody else's.
+    const known = this.#isAsWritten(record) || this.#isUnanswered(record);
+    const mine = record.holder === this.#identity && (leading || known);
     if (record.holder !== '' && !mine && (leading || now < this.#expiresAt(observed))) {
       return { kind: 'held', record, expiresAt: this.#expiresAt(observed) };
     }
@@ -377,7 +381,7 @@ export class LeaderElector {
     const body = lease === undefined ? newLease(this.#ref.name, this.#ref.namespace, claim) : heldLease(lease, claim);
     // Measured from here, because others can see the write from here on and no earlier.
     const startedAt = this.#clock.monotonic();
-    if (this.#tenure === undefined) this.#unanswered = readLease(body);
+    this.#unanswered = readLease(body);
     try {
       const written = await this.#request(signal, (options) =>
         lease === undefined
@@ -386,6 +390,7 @@ export class LeaderElector {
       );
       this.#unanswered = undefined;
       const { record } = this.#observe(written, this.#clock.monotonic());
+      this.#written = record;
       const validUntil = startedAt + this.#renewDeadlineMs;
       const holding = record.holder === this.#identity && this.#clock.monotonic() < validUntil;
       return holding ? { kind: 'holding', validUntil } : { kind: 'raced' };
@@ -455,6 +460,15 @@ export class LeaderElector {
 
   #isUnanswered(record: LeaseRecord): boolean {
     return record.renewTime === this.#unanswered?.renewTime && record.acquireTime === this.#unanswered.acquireTime;
+  }
+
+  /**
+   * Whether the Lease is still just as we wrote it, so that nobody can have led since, and no write of ours is needed to
+   * expire: after an outage that has cost the leadership, the only candidate leads again at once.
+   */
+  #isAsWritten(record: LeaseRecord): boolean {
+    if (this.#written !== undefined && !sameVersion(this.#written, record)) this.#written = undefined;
+    return this.#written !== undefined;
   }
 
   #backoff(failures: number, error: unknown): number {

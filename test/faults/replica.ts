@@ -101,6 +101,13 @@ export class Replica {
     return identified.safeParse(started).data?.identity;
   }
 
+  /** Whether its latest process holds the Lease, as far as it has said. */
+  get leading(): boolean {
+    const words = ['nab-sync starts', 'became leader', 'leadership lost', 'leadership ended'];
+    const last = this.logLines.findLast(({ msg }) => words.includes(msg));
+    return this.running && last?.msg === 'became leader';
+  }
+
   async start(): Promise<void> {
     if (this.#process !== undefined) return;
     const started = await startNabSync(['run', ...this.#args], {

@@ -505,6 +505,39 @@ describe('loss', () => {
     expect(lease.spec['holderIdentity']).toBe('');
   });
 
+  it('in an outage is over with the first look after it, when nobody else has led meanwhile', async () => {
+    const a = candidate('a').start();
+    await world.advance(1_000);
+    a.fate = () => ({ end: 'Unreachable' });
+    await world.advance(9_000);
+    expect(a.end).toEqual({ ended: 'lost' });
+    a.start();
+    await world.advance(1_000);
+    expect(a.leading).toBe(false);
+    a.fate = () => ({});
+    await world.advance(4_000);
+    expect(a.leading).toBe(true);
+    // The holder has not changed.
+    expect(lease.spec['leaseTransitions']).toBe(0);
+  });
+
+  it('in an outage in which another has led is not over before that one’s Lease is', async () => {
+    const a = candidate('a').start();
+    await world.advance(1_000);
+    const kept = structuredClone(lease.lease);
+    a.fate = () => ({ end: 'Unreachable' });
+    await world.advance(9_000);
+    a.start();
+    lease.put({ holderIdentity: 'b', leaseDurationSeconds: 15, renewTime: '1' });
+    a.fate = () => ({});
+    await world.advance(4_000);
+    expect(a.leading).toBe(false);
+    // Also not when an etcd that is put back shows our own write again: b may not have noticed yet.
+    lease.lease = kept;
+    await world.advance(4_000);
+    expect(a.leading).toBe(false);
+  });
+
   it('is known to isLeading before any timer has run, after the process was stopped', async () => {
     const a = candidate('a').start();
     await world.advance(1_000);
