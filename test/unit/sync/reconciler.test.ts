@@ -378,7 +378,7 @@ describe('what is told', () => {
     expect(lines[0]).toMatchObject({
       level: 40,
       reason: 'InternalError',
-      err: { stack: expect.stringContaining('TypeError: a fault of ours') },
+      err: { stack: expect.stringContaining('TypeError: a fault of ours') as string },
     });
   });
 
