@@ -204,7 +204,10 @@ export class World {
     return backup;
   }
 
-  #object({ spec: { kind, age }, id, namespace, name, location, finished }: KnownBackup): JsonObject {
+  #object(backup: KnownBackup): JsonObject {
+    const { spec, id, namespace, name, location, finished } = backup;
+    const { kind, age } = spec;
+    const number = this.#backups.indexOf(backup);
     const phases: Partial<Record<BackupSpec['kind'], string>> = {
       partiallyFailed: 'PartiallyFailed',
       failed: 'Failed',
@@ -214,7 +217,8 @@ export class World {
     const stored = finished && kind !== 'failedValidation';
     const expires = kind === 'expired' || kind === 'expiredReadOnly' ? -minute : 29 * day;
     return this.#gen.backup({
-      nacuuid: kind === 'copiedNacuuid' ? this.#backup(0).id : id,
+      // Another's: any but its own.
+      nacuuid: kind === 'copiedNacuuid' ? this.#backup(number + 1).id : id,
       namespace,
       name,
       metadata: { name: id },
