@@ -137,11 +137,9 @@ describe.each([
             expect(nab).toBeUndefined();
           } else {
             const syncLabel = raw(nab, 'metadata', 'labels', 'openshift.io/oadp-nab-synced-from-nacuuid');
-            const identity = raw(nab, 'status', 'veleroBackup', 'nacuuid');
-            expect([typeof syncLabel, identity === undefined || identity === '' ? syncLabel : identity]).toEqual([
-              'string',
-              typeof identity === 'string' || syncLabel === origin.nacuuid ? origin.nacuuid : syncLabel,
-            ]);
+            const inStatus = raw(nab, 'status', 'veleroBackup', 'nacuuid');
+            const identity = typeof inStatus === 'string' && inStatus !== '' ? inStatus : syncLabel;
+            expect([typeof syncLabel, identity]).toEqual(['string', origin.nacuuid]);
             expect(raw(nab, 'metadata', 'deletionTimestamp')).not.toEqual(expect.any(String));
             expect(raw(nab, 'spec', 'deleteBackup')).not.toBe(true);
           }
