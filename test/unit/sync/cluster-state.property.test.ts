@@ -51,6 +51,7 @@ describe.each([
         const live = new LiveCluster();
         for (const event of happened) live.happen(event);
         expect(knowledgeOf(live)).toEqual(knowledgeOf(rebuilt(live, order)));
+        for (const decisions of live.decisions().values()) expect(decisions.size).toBeGreaterThan(0);
       }),
       { numRuns: 150 },
     );

@@ -241,6 +241,14 @@ describe('a NAB that is there already when it is created (409)', () => {
     });
   });
 
+  test('is believed as it was read, whatever the caches think, and only for its own name', async () => {
+    const world = passWorld({}, finding(nonAdminBackup({ nacuuid: 'x' })), {
+      // As if the store knew better: it does not take what it is told.
+      nonAdminBackups: { set: () => undefined, delete: () => undefined },
+    });
+    expect((await world.run()).get('team-a-daily-1')).toMatchObject({ outcome: 'conflict', reason: 'NameTaken' });
+  });
+
   test('is remembered, so that the next decision rests on it', async () => {
     const { run, scene } = passWorld({}, finding(nonAdminBackup({ nacuuid: 'x' })));
     await run();
@@ -295,6 +303,56 @@ describe('the first status', () => {
   test('that loses the race against the NAC is no error', async () => {
     const { run } = passWorld({}, (call) => (isStatus(call) ? failing(call, 'Conflict') : undefined));
     expect((await run()).get('team-a-daily-1')).toMatchObject({ outcome: 'created', reason: 'Missing' });
+  });
+
+  describe('that somebody’s write came before', () => {
+    const labelled = bareNonAdminBackup({ labels: { team: 'x' }, metadata: { resourceVersion: '51' } });
+    /** The first status meets a conflict, and a look at the NAB shows this. */
+    const after = (nab: Record<string, unknown> | 'gone', again?: KubeErrorCode) => {
+      let statuses = 0;
+      return passWorld({}, (call) => {
+        if (call.verb === 'get' && call.name === 'daily') return nab === 'gone' ? failing(call, 'NotFound') : nab;
+        if (!isStatus(call)) return undefined;
+        statuses += 1;
+        if (statuses === 1) return failing(call, 'Conflict');
+        return again === undefined ? undefined : failing(call, again);
+      });
+    };
+
+    test('is written over a label, for the NAB as it is now', async () => {
+      const { run, client } = after(labelled);
+      expect((await run()).get('team-a-daily-1')?.outcome).toBe('created');
+      expect(client.count('update')).toBe(2);
+      expect(client.calls.at(-1)?.body).toMatchObject({ metadata: { uid: 'uid-of-daily', resourceVersion: '51' } });
+    });
+
+    test.each([
+      ['the NAC wrote it', nonAdminBackup({ syncedFrom: 'team-a-daily-1' })],
+      ['the NAB is being deleted', bareNonAdminBackup({ metadata: { deletionTimestamp: at(0) } })],
+      ['its owner wants the backup gone', bareNonAdminBackup({ spec: { deleteBackup: true } })],
+      ['the NAB is another’s', bareNonAdminBackup({ syncedFrom: 'another' })],
+      [
+        'the NAB is not ours any more',
+        bareNonAdminBackup({ labels: { 'openshift.io/oadp-nab-synced-from-nacuuid': undefined } }),
+      ],
+      ['the NAB is gone', 'gone' as const],
+    ])('is not written if %s', async (_, nab) => {
+      const { run, client } = after(nab);
+      expect((await run()).get('team-a-daily-1')).toMatchObject({ outcome: 'created', reason: 'Missing' });
+      expect(client.count('update')).toBe(1);
+    });
+
+    test('is not tried a third time', async () => {
+      const { run, client } = after(labelled, 'Conflict');
+      expect((await run()).get('team-a-daily-1')?.outcome).toBe('created');
+      expect(client.count('update')).toBe(2);
+    });
+
+    test('of a NAB that went is forgotten', async () => {
+      const { run, scene } = after('gone');
+      await run();
+      expect(scene.decision().reason).toBe('Missing');
+    });
   });
 
   test('of a NAB that went meanwhile is no error either, and the NAB is forgotten', async () => {

@@ -91,12 +91,62 @@ describe('a reconcile', () => {
     const backups = [
       veleroBackup({ nacuuid: 'a', name: 'a', metadata: { creationTimestamp: at(-second) } }),
       veleroBackup({ nacuuid: 'b', name: 'b', metadata: { creationTimestamp: at(-minute) } }),
+      veleroBackup({ nacuuid: 'c', name: 'c', metadata: { creationTimestamp: at(-2 * second) } }),
+      veleroBackup({ nacuuid: 'd', name: 'd', status: { phase: 'New' } }),
     ];
     const storageLocations = [storageLocation({ status: { lastSyncedTime: undefined } })];
     const { reconcile, clock } = reconcilerWorld({ backups, storageLocations });
     expect((await reconcile()).againInMs).toBe(minute + 1);
     clock.now += minute;
-    expect(outcomes(await reconcile())).toEqual({ a: 'waiting LocationSyncing', b: 'created Missing' });
+    expect(outcomes(await reconcile())).toMatchObject({ a: 'waiting LocationSyncing', b: 'created Missing' });
+  });
+});
+
+describe('a namespace', () => {
+  /** All slots free, so that only the pass itself says how many creates go at once. */
+  function freely(objects: SceneObjects, answer?: Answer) {
+    const world = passWorld(objects, answer);
+    const reconciler = new Reconciler({ ...world.context, events: eventRecorder(), log: logRecorder().log });
+    const begun = async (): Promise<string[]> => {
+      const before = world.client.calls.length;
+      await reconciler.reconcile('team-a', { live: false, stop: new AbortController().signal });
+      return world.client.calls.slice(before, before + 3).map(({ verb }) => verb);
+    };
+    return { world, begun };
+  }
+
+  test('of which nothing is known begins with one create; one that takes NABs with many', async () => {
+    const { world, begun } = freely({ backups: backupsNamed(['a', 'b', 'c', 'd']) });
+    expect(await begun()).toEqual(['get', 'create', 'get']);
+    world.scene.nonAdminBackups.clear();
+    expect(await begun()).toEqual(['get', 'get', 'get']);
+  });
+
+  test.each([
+    ['Forbidden', quota, ['get', 'create']],
+    ['ServerError', {}, ['get', 'create', 'get']],
+    ['TooLarge', {}, ['get', 'get', 'get']],
+  ] as const)('that met %s begins again so: %j %j', async (code, facts, beginning) => {
+    let failures = 0;
+    const { world, begun } = freely({ backups: backupsNamed(['a', 'b', 'c', 'd']) }, (call) => {
+      if (call.verb !== 'create' || call.name !== 'd' || failures > 1) return undefined;
+      failures += 1;
+      return failing(call, code, facts);
+    });
+    await begun();
+    for (const name of ['a', 'b', 'c']) world.scene.nonAdminBackups.delete(`team-a/${name}`);
+    // What fails for good is spared, so something else has to be due.
+    expect((await begun()).slice(0, beginning.length)).toEqual(beginning);
+  });
+
+  test('whose backups all went is forgotten: what failed for good is tried again when it is back', async () => {
+    const { reconcile, client, scene } = reconcilerWorld({}, denying(['daily'], 'TooLarge'));
+    await reconcile();
+    scene.put.backup(veleroBackup({ namespace: 'team-b' }));
+    await reconcile();
+    scene.put.backup(veleroBackup());
+    await reconcile();
+    expect(client.count('create')).toBe(2);
   });
 });
 
