@@ -27,7 +27,7 @@ export interface Metrics {
   repaired(): void;
   /** A write that did not succeed. */
   failure(reason: FailureReason): void;
-  /** Namespaces that still have a NAB to be created. */
+  /** Namespaces that the pass under way has still to look at. */
   namespacesPending(count: number): void;
 
   /** A pass over all namespaces begins; times in milliseconds since the epoch. */

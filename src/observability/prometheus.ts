@@ -56,7 +56,7 @@ export function createPrometheusMetrics({ version, watched }: PrometheusOptions)
   const created = counter('created_total', 'NonAdminBackups created.');
   const repaired = counter('repaired_total', 'NonAdminBackups whose status was written anew.');
   const failures = counter('failures_total', 'Writes that did not succeed, by reason.', ['reason']);
-  const namespacesPending = gauge('namespaces_pending', 'Namespaces that still have a NonAdminBackup to be created.');
+  const namespacesPending = gauge('namespaces_pending', 'Namespaces that the pass under way has still to look at.');
   const passes = histogram('pass_duration_seconds', 'Duration of a pass over all namespaces, by outcome.', ['outcome']);
   const reconciles = histogram('reconcile_duration_seconds', 'Duration of the work on one namespace, by outcome.', [
     'outcome',

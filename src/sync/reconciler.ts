@@ -79,6 +79,8 @@ const singleLines = 20;
 export class Reconciler {
   readonly #context: ReconcilerContext;
   readonly #memories = new Map<string, Memory>();
+  /** Every kind of fact that was told, by its words. */
+  readonly #facts = new Map<string, Fact>();
 
   constructor(context: ReconcilerContext) {
     this.#context = context;
@@ -158,16 +160,25 @@ export class Reconciler {
       takesNabs: failed.every(({ failure }) => failure?.rest === 'next'),
       passes,
       failedIn,
-      told: new Map(items.map((item) => [item.backup.name, factOf(item)])),
+      told: new Map(items.map((item) => [item.backup.name, this.#factOf(item)])),
       permanent,
       recurrences,
     });
   }
 
+  /** That a NAB which was written in one pass is present in the next is no news. */
+  #factOf(item: ItemResult): Fact {
+    const { outcome, reason }: Fact = isWritten(item) ? { outcome: 'present', reason: 'Present' } : item;
+    const key = `${outcome}/${reason}`;
+    const known = this.#facts.get(key) ?? { outcome, reason };
+    this.#facts.set(key, known);
+    return known;
+  }
+
   /** Speaks of what changed since the last pass, and of nothing else. */
   #tell(namespace: string, memory: Memory, items: readonly ItemResult[]): void {
     const { events, log, state } = this.#context;
-    const news = items.filter((item) => isWritten(item) || memory.told.get(item.backup.name) !== factOf(item));
+    const news = items.filter((item) => isWritten(item) || memory.told.get(item.backup.name) !== this.#factOf(item));
     if (news.length === 0) return;
     tellNews(events, namespace, state.namespace(namespace)?.uid, news);
     const loud = news.filter(({ outcome }) => outcome !== 'present' && outcome !== 'skipped');
@@ -229,17 +240,6 @@ function versionOf({ uid, resourceVersion }: { uid: string; resourceVersion: str
 
 function isWritten({ outcome }: ItemResult): boolean {
   return outcome === 'created' || outcome === 'repaired';
-}
-
-const facts = new Map<string, Fact>();
-
-/** That a NAB which was written in one pass is present in the next is no news. */
-function factOf(item: ItemResult): Fact {
-  const { outcome, reason }: Fact = isWritten(item) ? { outcome: 'present', reason: 'Present' } : item;
-  const key = `${outcome}/${reason}`;
-  const known = facts.get(key) ?? { outcome, reason };
-  facts.set(key, known);
-  return known;
 }
 
 function retryOf(items: readonly ItemResult[]): NamespaceReport['retry'] {
