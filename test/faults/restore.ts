@@ -4,6 +4,7 @@ import * as kinds from '../../src/oadp/kinds.ts';
 import { persist } from './persist.ts';
 import type { Ledger } from './rounds/verdict.ts';
 import { readFacts, wrongNabs } from './rounds/verdict.ts';
+import { oadpNamespace } from './stage.ts';
 import type { Stage } from './stage.ts';
 
 /** A disaster to recover from: tenants whose namespaces are there again, and completed backups of theirs. */
@@ -37,13 +38,21 @@ export class Restore {
     }
   }
 
-  /** Adds a completed backup, and returns the name of the NAB that is due for it. */
-  async addBackup(namespace: string): Promise<string> {
+  /** Adds a completed backup, or one in the given phase, and returns the name of the NAB that is due for it then. */
+  async addBackup(namespace: string, phase = 'Completed'): Promise<string> {
     const name = `nab-${this.#due.size}`;
     const id = `${namespace}-${name}`;
     this.#due.set(id, `${namespace}/${name}`);
-    await persist(() => this.#stage.objects.create(this.#stage.gen.backup({ namespace, name, nacuuid: id })));
+    await persist(() =>
+      this.#stage.objects.create(this.#stage.gen.backup({ namespace, name, nacuuid: id, status: { phase } })),
+    );
     return name;
+  }
+
+  /** Gives a backup one phase after the other, as fast as the API server takes them. */
+  async setPhases(namespace: string, name: string, phases: readonly string[]): Promise<void> {
+    const ref = { namespace: oadpNamespace, name: `${namespace}-${name}` };
+    for (const phase of phases) await this.#stage.objects.setStatus(kinds.backups, ref, { phase });
   }
 
   async deleteNab(namespace: string, name: string): Promise<void> {
