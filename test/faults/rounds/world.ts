@@ -20,6 +20,8 @@ interface KnownBackup {
   readonly namespace: string;
   readonly name: string;
   readonly location: string;
+  /** The same however often Velero reads it from the bucket. */
+  readonly times: { readonly start: string; readonly completion: string; readonly expiration: string };
   finished: boolean;
 }
 
@@ -197,6 +199,11 @@ export class World {
       namespace: tenant,
       name: bulkName ?? spec.name,
       location: spec.own ? bucketOf(tenant) : 'default',
+      times: {
+        start: fromNow(-spec.age * minute - minute),
+        completion: fromNow(-spec.age * minute),
+        expiration: fromNow(spec.kind === 'expired' || spec.kind === 'expiredReadOnly' ? -minute : 29 * day),
+      },
       finished: spec.kind !== 'inProgress',
       ...special[spec.kind],
     };
@@ -205,8 +212,8 @@ export class World {
   }
 
   #object(backup: KnownBackup): JsonObject {
-    const { spec, id, namespace, name, location, finished } = backup;
-    const { kind, age } = spec;
+    const { spec, id, namespace, name, location, times, finished } = backup;
+    const { kind } = spec;
     const number = this.#backups.indexOf(backup);
     const phases: Partial<Record<BackupSpec['kind'], string>> = {
       partiallyFailed: 'PartiallyFailed',
@@ -215,7 +222,6 @@ export class World {
       deleting: 'Deleting',
     };
     const stored = finished && kind !== 'failedValidation';
-    const expires = kind === 'expired' || kind === 'expiredReadOnly' ? -minute : 29 * day;
     return this.#gen.backup({
       // Another's: any but its own.
       nacuuid: kind === 'copiedNacuuid' ? this.#backup(number + 1).id : id,
@@ -230,9 +236,9 @@ export class World {
       },
       status: {
         phase: finished ? (phases[kind] ?? 'Completed') : 'InProgress',
-        startTimestamp: fromNow(-age * minute - minute),
-        completionTimestamp: stored ? fromNow(-age * minute) : undefined,
-        expiration: fromNow(expires),
+        startTimestamp: times.start,
+        completionTimestamp: stored ? times.completion : undefined,
+        expiration: times.expiration,
       },
     });
   }
