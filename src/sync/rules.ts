@@ -377,9 +377,8 @@ export function settlesAt(backup: BackupRecord, world: World): number | undefine
   const patienceEnds = backup.creationTime + locationSyncPatience;
   if (world.now >= patienceEnds) return undefined;
   if (location.lastSyncedTime === undefined || location.lastSyncedTime < backup.creationTime) return patienceEnds;
-  const stampAge = world.now - location.lastSyncedTime;
-  // A stamp of the future comes from a clock that is ahead, and says nothing about when it was made.
-  const isNew = stampAge >= 0 && stampAge < stampMargin;
+  // A stamp of a farther future comes from a clock that is ahead, and says nothing about when it was made.
+  const isNew = Math.abs(world.now - location.lastSyncedTime) < stampMargin;
   return isNew ? Math.min(patienceEnds, location.lastSyncedTime + stampMargin) : undefined;
 }
 

@@ -250,7 +250,8 @@ describe('LocationSyncing: while Velero reads the bucket, a newer backup of the 
     ['just now', 0, 'LocationSyncing', noon + stampMargin],
     ['one millisecond less than two seconds ago', -stampMargin + 1, 'LocationSyncing', noon + 1],
     ['two seconds ago', -stampMargin, 'Missing', undefined],
-    ['by a clock that is ahead', second, 'Missing', undefined],
+    ['by a clock that is a little ahead', second, 'LocationSyncing', noon + second + stampMargin],
+    ['by a clock that is ahead', stampMargin, 'Missing', undefined],
   ])(
     'Velero said %s that it was through, and Backups that it read before may still arrive: %s',
     (_, offset, reason, until) => {
