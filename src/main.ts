@@ -1,8 +1,13 @@
+import { setFlagsFromString } from 'node:v8';
 import { cli } from './commands/cli.ts';
 import { dispatch } from './commands/dispatch.ts';
 import { exitCodes } from './commands/exit-codes.ts';
 import { Interruption, type Surroundings } from './commands/surroundings.ts';
 import { systemHost } from './settings/host.ts';
+
+// V8 holds on to memory for throughput that the API server never lets us have: with 10,000 backups it kept 270 MiB where 90
+// would do, for a quarter less CPU time in lists. docs/performance.md has the figures.
+setFlagsFromString('--optimize-for-size');
 
 const stopping = new AbortController();
 
