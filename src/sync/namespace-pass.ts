@@ -100,7 +100,7 @@ export interface ItemResult {
   readonly failure?: WriteFailure;
   /** Only with `failed`: it did not come to a request, since others had failed before it. */
   readonly untried?: boolean;
-  /** Only with `waiting`: when to look again, in milliseconds since the epoch. */
+  /** When to look again, whatever happens, in milliseconds since the epoch. */
   readonly until?: number | undefined;
 }
 
@@ -379,6 +379,9 @@ export class NamespacePass {
       // The Backup went, or the NAB did, or the non-admin controller was faster: the status is its to finish now.
       if (!hasCode(error, 'Conflict', 'NotFound')) throw error;
       if (isGone(error)) this.#forget(origin);
+      // Nothing may tell us should nobody finish it.
+      const result = this.#results.get(item.backup.name);
+      if (result !== undefined) this.#set(item, { ...result, until: now() + soonMs });
     }
   }
 
@@ -434,6 +437,7 @@ export class NamespacePass {
         outcome: 'present',
         reason: 'Present',
         message: 'Its NonAdminBackup was written by somebody else just now.',
+        until: now() + soonMs,
       });
     }
   }
