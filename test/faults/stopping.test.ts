@@ -163,7 +163,7 @@ describe('SIGKILL', () => {
     await restore.prepare({ tenants: 5, backups: 60 });
     const replica = await makeReplica('--no-leader-elect');
     const moments: number[] = [];
-    for (let kill = 0; kill < (long ? 30 : 6); kill += 1) {
+    for (let kill = 0; kill < (long ? 30 : 4); kill += 1) {
       await replica.start();
       // Most of them after the start-up, in the middle of the writes.
       const ms = Math.round(300 + 1_500 * Math.random());

@@ -10,7 +10,7 @@ import { wrongEvents } from './rounds/verdict.ts';
 import { oadpNamespace, Stage } from './stage.ts';
 
 const { long } = faultBudget();
-const takeOvers = long ? 50 : 4;
+const takeOvers = long ? 50 : 3;
 
 /** Lease duration and retry period, and what a busy machine needs for two requests and a look of the test's. */
 const takeOverMs = 15_000 + 2_000 + 1_000;
@@ -55,7 +55,7 @@ const ends = {
 } as const;
 
 type End = keyof typeof ends;
-const order: readonly End[] = ['killed', 'frozen', 'cut off', 'killed'];
+const order: readonly End[] = ['killed', 'frozen', 'cut off'];
 
 async function leaseHolder(): Promise<string> {
   const lease = await stage.objects.get(leaseResource, { namespace: oadpNamespace, name: 'nab-sync' });
