@@ -59,7 +59,7 @@ async function startInSync(): Promise<void> {
   await restore.untilRight(60_000);
 }
 
-describe('a kind that is removed and installed again', () => {
+describe('a kind that is removed and installed again (field case D16)', () => {
   it('NonAdminBackups: all come back by themselves', async () => {
     await startInSync();
     await remove(kinds.nonAdminBackups);

@@ -38,7 +38,7 @@ function writes({ proxy }: Replica): number {
 }
 
 // One after the other, on the same replica.
-describe('lists that are empty without an error', () => {
+describe('lists that are empty without an error (field case D11)', () => {
   it('at the start make nothing, and the next lists bring everything', async () => {
     const lie = replica.proxy.inject({ fault: { kind: 'emptyList' } });
     await replica.start();
@@ -86,7 +86,7 @@ describe('lists that are empty without an error', () => {
   });
 });
 
-describe('events', () => {
+describe('events (field cases C9, C21)', () => {
   it('that come again late do not bring back what was deleted', async () => {
     replica.proxy.inject({
       fault: { kind: 'duplicateEvents', late: true },
@@ -113,7 +113,7 @@ describe('events', () => {
 });
 
 describe('a token', () => {
-  it('that is replaced is taken up at once, though the old one is refused', async () => {
+  it('that is replaced is taken up at once, though the old one is refused (field case C15)', async () => {
     await replica.rotateToken();
     replica.proxy.resetAll();
     await restore.addBackup('team-0');

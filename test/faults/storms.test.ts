@@ -15,8 +15,9 @@ const faultMs = long ? 30_000 : 2_000;
  */
 const meanASecond = 25;
 const backInSyncMs = 6_000;
-/** What only an admin can mend is looked at every 15 s at the least. */
+/** Lists and watches that only an admin can mend are tried every 15 s at the least, and refused writes every minute. */
 const backAfterAdminMs = 20_000;
+const backAfterRefusalsMs = long ? 65_000 : backInSyncMs;
 
 let stage: Stage;
 let restore: Restore;
@@ -40,7 +41,7 @@ const watches: Target = { verbs: ['watch'] };
 const nabs: Target = { verbs: ['create'], resources: ['nonadminbackups'] };
 
 const faults: readonly (readonly [string, FaultRule, number])[] = [
-  ['every watch ends at once', { fault: { kind: 'closesEarly' }, on: watches }, backInSyncMs],
+  ['every watch ends at once (field case C10)', { fault: { kind: 'closesEarly' }, on: watches }, backInSyncMs],
   [
     'every watch begins with an ERROR 410',
     { fault: { kind: 'errorEvent', code: 410, reason: 'Expired' }, on: watches },
@@ -58,7 +59,7 @@ const faults: readonly (readonly [string, FaultRule, number])[] = [
   ],
   ['every watch begins with garbage', { fault: { kind: 'garbageLine', line: '{' }, on: watches }, backInSyncMs],
   [
-    'every list is refused with 410 in the middle, and no watch holds',
+    'every list is refused with 410 in the middle (field case C16)',
     { fault: { kind: 'status', status: 410, body: 'status' }, on: { laterPage: true } },
     backInSyncMs,
   ],
@@ -69,13 +70,17 @@ const faults: readonly (readonly [string, FaultRule, number])[] = [
     backInSyncMs,
   ],
   ['every request gets a page', { fault: { kind: 'nonsense', body: '<html></html>' } }, backInSyncMs],
-  ['every connection is reset', { fault: { kind: 'reset', when: 'before' } }, backInSyncMs],
+  ['every connection is reset (field cases C2, C3)', { fault: { kind: 'reset', when: 'before' } }, backInSyncMs],
   ['every answer breaks off', { fault: { kind: 'reset', when: 'midAnswer' } }, backInSyncMs],
-  ['every token is refused', { fault: { kind: 'status', status: 401, body: 'status' } }, backAfterAdminMs],
   [
-    'every create of a NAB is forbidden',
+    'every token is refused (field case C15)',
+    { fault: { kind: 'status', status: 401, body: 'status' } },
+    backAfterAdminMs,
+  ],
+  [
+    'every create of a NAB is forbidden (field case D17)',
     { fault: { kind: 'status', status: 403, body: 'status' }, on: nabs },
-    backInSyncMs,
+    backAfterRefusalsMs,
   ],
   ['the answer to every create is lost', { fault: { kind: 'lostAnswer' }, on: nabs }, backInSyncMs],
   [

@@ -92,7 +92,7 @@ function writesSince(replica: Replica, since: number): number {
 }
 
 it(
-  `after ${takeOvers} forced take-overs no NAB is lost, none is wrong, and each take-over came in time`,
+  `after ${takeOvers} forced take-overs no NAB is lost, none is wrong, and each take-over came in time (field cases A10, D9, D10)`,
   async () => {
     await restore.prepare({ tenants: 3, backups: 5 });
     for (let index = 0; index < 2; index += 1) replicas.push(await Replica.create(stage));

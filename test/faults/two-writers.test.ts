@@ -16,7 +16,7 @@ afterAll(async () => {
   await stage.close();
 });
 
-it('two writers without a Lease give one result', async () => {
+it('two writers without a Lease give one result (field case A10)', async () => {
   const restore = new Restore(stage);
   await restore.prepare({ tenants: 5, backups: 40 });
   replicas.push(
