@@ -110,6 +110,8 @@ interface Call extends RequestFacts {
   readonly query?: Readonly<Record<string, string | undefined>>;
   readonly body?: string;
   readonly contentType?: string;
+  /** Of a create: the object's name, where it has one. */
+  readonly names?: string | undefined;
   readonly maxBytes: number;
 }
 
@@ -165,7 +167,10 @@ export class KubeClient {
     body: JsonObject,
     options: RequestOptions = {},
   ): Promise<JsonObject> {
-    const call = this.#call('create', 'POST', resource, { namespace: ref.namespace });
+    const call = {
+      ...this.#call('create', 'POST', resource, { namespace: ref.namespace }),
+      names: stringAt(objectAt(body, 'metadata'), 'name'),
+    };
     return this.#object(withBody(call, body, 'application/json'), options);
   }
 
@@ -253,6 +258,9 @@ export class KubeClient {
 
   async #object(call: Call, options: RequestOptions): Promise<JsonObject> {
     const { object } = await this.#request(call, options, this.#settings.writeTimeoutMs);
+    if (!isAskedFor(object, call)) {
+      throw requestError(call, 'Malformed', 'the answer is not the object that was asked for', { status: 200 });
+    }
     return object;
   }
 
@@ -517,11 +525,28 @@ function parseJson(body: Buffer): unknown {
   }
 }
 
+/**
+ * A proxy's `{}` with a status of 200 is no object of ours. Taken for one it would stand in the caches until something
+ * happens to the real one, which may never be made.
+ */
+function isAskedFor(object: JsonObject, { resource, ref, names }: Call): boolean {
+  const name = ref.name ?? names;
+  const metadata = objectAt(object, 'metadata');
+  if (object['kind'] !== resource.kind) return false;
+  // What has no name is not stored: a question that the API server answers, such as an access review.
+  if (name === undefined) return true;
+  return (
+    stringAt(metadata, 'name') === name &&
+    stringAt(metadata, 'namespace') === ref.namespace &&
+    stringAt(metadata, 'resourceVersion') !== undefined
+  );
+}
+
 function listPage(call: Call, list: JsonObject, bytes: number): ListPage {
   const metadata = objectAt(list, 'metadata');
   const resourceVersion = stringAt(metadata, 'resourceVersion');
   // Go writes an empty list as null.
-  const items: unknown = list['items'] ?? [];
+  const items: unknown = list['items'] === null ? [] : list['items'];
   if (resourceVersion === undefined || !Array.isArray(items) || !items.every(isJsonObject)) {
     throw requestError(call, 'Malformed', 'the answer is not a list of objects', { status: 200 });
   }

@@ -38,7 +38,7 @@ function writes({ proxy }: Replica): number {
 }
 
 // One after the other, on the same replica.
-describe('lists that are empty without an error (field case D11)', () => {
+describe('lists that are empty without an error', () => {
   it('at the start make nothing, and the next lists bring everything', async () => {
     const lie = replica.proxy.inject({ fault: { kind: 'emptyList' } });
     await replica.start();
@@ -113,7 +113,7 @@ describe('events (field cases C9, C21)', () => {
 });
 
 describe('a token', () => {
-  it('that is replaced is taken up at once, though the old one is refused (field case C15)', async () => {
+  it('that is replaced is taken up at once, though the old one is refused', async () => {
     await replica.rotateToken();
     replica.proxy.resetAll();
     await restore.addBackup('team-0');

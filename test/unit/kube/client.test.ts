@@ -9,7 +9,11 @@ import { backups } from './kinds.ts';
 
 const SERVER = 'http://api.test:6443';
 const COLLECTION = '/apis/velero.io/v1/namespaces/team-a/backups';
-const backup = { apiVersion: 'velero.io/v1', kind: 'Backup', metadata: { name: 'x', namespace: 'team-a' } };
+const backup = {
+  apiVersion: 'velero.io/v1',
+  kind: 'Backup',
+  metadata: { name: 'x', namespace: 'team-a', resourceVersion: '7' },
+};
 
 const open: KubeClient[] = [];
 
@@ -92,10 +96,27 @@ describe('answers that are not what was asked for', () => {
     ['an array', '[]'],
     ['null', 'null'],
     ['a number', '5'],
+    ['an object without anything', '{}'],
+    ['a Status', JSON.stringify({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' })],
+    ['an object of another kind', JSON.stringify({ ...backup, kind: 'Restore' })],
+    ['an object of another name', JSON.stringify({ ...backup, metadata: { ...backup.metadata, name: 'y' } })],
+    ['an object elsewhere', JSON.stringify({ ...backup, metadata: { ...backup.metadata, namespace: 'team-b' } })],
+    ['an object that was never stored', JSON.stringify({ ...backup, metadata: { name: 'x', namespace: 'team-a' } })],
   ])('%s is malformed', async (_name, body) => {
     nock(SERVER).get(`${COLLECTION}/x`).reply(200, body);
     const error = await failure(clientWith().get(backups, { namespace: 'team-a', name: 'x' }));
     expect(error).toMatchObject({ code: 'Malformed', status: 200 });
+  });
+
+  test('what a create is answered must be what was to be created', async () => {
+    nock(SERVER).post(COLLECTION).reply(201, '{}');
+    nock(SERVER)
+      .post(COLLECTION)
+      .reply(201, { ...backup, metadata: { ...backup.metadata, name: 'y' } });
+    const client = clientWith();
+    for (let round = 0; round < 2; round += 1) {
+      expect((await failure(client.create(backups, { namespace: 'team-a' }, backup))).code).toBe('Malformed');
+    }
   });
 
   test('an answer over the cap is too large, whether its length was announced or not', async () => {
@@ -115,6 +136,7 @@ describe('answers that are not what was asked for', () => {
     ['no metadata', { items: [] }],
     ['no resourceVersion', { metadata: {}, items: [] }],
     ['an empty resourceVersion', { metadata: { resourceVersion: '' }, items: [] }],
+    ['no items', { metadata: { resourceVersion: '1' } }],
     ['items that are no array', { metadata: { resourceVersion: '1' }, items: {} }],
     ['an item that is null', { metadata: { resourceVersion: '1' }, items: [backup, null] }],
   ])('a list with %s is malformed, and not taken for an empty one', async (_name, list) => {
