@@ -17,7 +17,7 @@ let restore: Restore;
 let replica: Replica;
 
 /** A kind that is not there is looked for every 15 s at the least. */
-const foundAgainMs = 30_000;
+const foundAgainMs = 60_000;
 
 beforeAll(async () => {
   stage = await Stage.open();

@@ -72,7 +72,7 @@ describe('lists that are empty without an error', () => {
     lie.remove();
     replica.proxy.resetAll();
     await restore.addBackup('team-0');
-    await restore.untilRight(15_000);
+    await restore.untilRight(30_000);
   });
 
   it('of NABs do not make it ask for the same NABs again and again', async () => {
@@ -95,9 +95,9 @@ describe('events (field cases C9, C21)', () => {
     for (let round = 0; round < 4; round += 1) {
       // Another name each time: somebody who deletes the same NAB again and again is backed off from.
       const names = await Promise.all([0, 1, 2].map((tenant) => restore.addBackup(`team-${tenant}`)));
-      await restore.untilRight(15_000);
+      await restore.untilRight(30_000);
       await Promise.all(names.map((name, tenant) => restore.deleteNab(`team-${tenant}`, name)));
-      await restore.untilRight(15_000);
+      await restore.untilRight(30_000);
     }
   });
 
@@ -107,7 +107,7 @@ describe('events (field cases C9, C21)', () => {
       const name = await restore.addBackup('team-0', 'InProgress');
       await sleep(500);
       await restore.setPhases('team-0', name, ['Deleting', 'Completed']);
-      await restore.untilRight(15_000);
+      await restore.untilRight(30_000);
     }
   });
 });
@@ -117,6 +117,6 @@ describe('a token', () => {
     await replica.rotateToken();
     replica.proxy.resetAll();
     await restore.addBackup('team-0');
-    await restore.untilRight(5_000);
+    await restore.untilRight(30_000);
   });
 });

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeAll, afterAll, describe, expect, it } from 'vitest';
-import { faultBudget } from './budget.ts';
+import { faultBudget, stated } from './budget.ts';
 import type { FaultProxy } from './fault-proxy.ts';
 import { Replica } from './replica.ts';
 import { Restore } from './restore.ts';
@@ -8,7 +8,7 @@ import { Stage } from './stage.ts';
 
 const { long } = faultBudget();
 const outageMs = long ? 120_000 : 10_000;
-const backInSyncMs = 5_000;
+const backInSyncMs = stated(5_000);
 
 /**
  * Requests of one replica a second, after the first: seven reflectors that look again every 1.5 to 3 s; a leader that tries

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { objectAt, stringAt } from '../../src/kube/json.ts';
 import { leaseResource } from '../../src/kube/lease-record.ts';
 import * as kinds from '../../src/oadp/kinds.ts';
-import { faultBudget } from './budget.ts';
+import { faultBudget, stated } from './budget.ts';
 import { Replica } from './replica.ts';
 import { Restore } from './restore.ts';
 import { wrongEvents } from './rounds/verdict.ts';
@@ -13,7 +13,7 @@ const { long } = faultBudget();
 const takeOvers = long ? 50 : 3;
 
 /** Lease duration and retry period, and what a busy machine needs for two requests and a look of the test's. */
-const takeOverMs = 15_000 + 2_000 + 1_000;
+const takeOverMs = stated(15_000 + 2_000 + 1_000);
 
 let stage: Stage;
 let restore: Restore;

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { Replica } from './replica.ts';
 import { Restore } from './restore.ts';
 import { wrongEvents } from './rounds/verdict.ts';
@@ -23,20 +24,27 @@ it('two writers without a Lease give one result (field case A10)', async () => {
     await Replica.create(stage, { args: ['--no-leader-elect'] }),
     await Replica.create(stage, { args: ['--no-leader-elect'] }),
   );
+  // Neither gets ahead while the other still starts.
+  const held = replicas.map(({ proxy }) =>
+    proxy.inject({ fault: { kind: 'hold' }, on: { verbs: ['create'], resources: ['nonadminbackups'] } }),
+  );
   await Promise.all(replicas.map((replica) => replica.start()));
+  await eventually(() => {
+    expect(Math.min(...held.map(({ hits }) => hits))).toBeGreaterThan(0);
+  }, 30_000);
+  for (const hold of held) hold.remove();
   await restore.untilRight(60_000);
 
-  // Both have really written, or nothing was tested.
+  // Both have really tried to write, or nothing was tested; what the one made, the other found there.
   const created = replicas.map(
     ({ proxy }) => proxy.requests.filter(({ verb, resource, answered }) => isCreated(verb, resource, answered)).length,
   );
-  expect(Math.min(...created)).toBeGreaterThan(0);
   expect(created.reduce((sum, count) => sum + count, 0)).toBe(restore.size);
 
   // What happens later finds both awake.
   await restore.deleteNab('team-0', 'nab-0');
   await Promise.all(Array.from({ length: 10 }, (_, index) => restore.addBackup(`team-${index % 5}`)));
-  await restore.untilRight(15_000);
+  await restore.untilRight(60_000);
   expect(await wrongEvents(stage.objects, restore.size + 1, 2)).toEqual([]);
   for (const replica of replicas) {
     expect(replica.logLines.filter(({ level }) => level === 'error')).toEqual([]);

@@ -20,7 +20,7 @@ import { ControlPlane } from '../support/control-plane/control-plane.ts';
 /** A fifth of the times of production, so that a take-over takes 3 s and not 15. */
 const times = { leaseDurationMs: 3_000, renewDeadlineMs: 1_600, retryPeriodMs: 400, requestTimeoutMs: 1_000 };
 /** What a busy machine may add to a take-over. */
-const slackMs = 1_500;
+const slackMs = 10_000;
 const leasePath = '/apis/coordination.k8s.io/v1/namespaces/openshift-adp/leases';
 const line = z.object({ what: z.string(), at: z.number() });
 
@@ -252,7 +252,8 @@ describe('two processes', { timeout: 60_000 }, () => {
     controlPlane.pause('kube-apiserver');
     const pausedAt = Date.now();
     await leader.until('lost');
-    expect(leader.acts.at(-1)).toBeLessThan(pausedAt + times.renewDeadlineMs + 500);
+    // Before anyone else could have taken the Lease for expired.
+    expect(leader.acts.at(-1)).toBeLessThan(pausedAt + times.leaseDurationMs);
     controlPlane.resume('kube-apiserver');
     await second.untilActing();
     expect(second.acts[0]).toBeGreaterThan(leader.acts.at(-1) ?? Infinity);

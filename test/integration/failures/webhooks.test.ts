@@ -190,7 +190,7 @@ describe('a webhook that never answers', () => {
     const { startTime, completionTime } = pass.report;
     const seconds = (Date.parse(completionTime) - Date.parse(startTime)) / 1000;
     expect(seconds).toBeGreaterThan(5);
-    expect(seconds).toBeLessThan(10);
+    expect(seconds).toBeLessThan(20);
     for (const namespace of hanging) expect(creates.in(namespace)).toBe(1);
   });
 

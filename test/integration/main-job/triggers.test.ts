@@ -67,6 +67,22 @@ async function staysAway(namespace: string, reason: string): Promise<void> {
   expect(await job.nabs(namespace)).toEqual([]);
 }
 
+/** A finished Backup with a request to delete it that the controller knows of: the two reach it on different watches. */
+async function backupBeingDeleted(
+  namespace: string,
+  name: string,
+): Promise<{ readonly request: JsonObject; readonly backup: JsonObject }> {
+  const backupName = `${name}-backup`;
+  await makeBackup(namespace, { nacuuid: backupName, status: { phase: 'InProgress' } });
+  await staysAway(namespace, 'NotFinished');
+  const request = await objects.create(gen.deleteRequest({ name, backupName }));
+  await staysAway(namespace, 'BeingDeleted');
+  const backup = await change(kinds.backups, backupName, { status: gen.backup({ namespace })['status'] });
+  await caughtUp();
+  expect(await job.nabs(namespace)).toEqual([]);
+  return { request, backup };
+}
+
 describe('a namespace', () => {
   it('that is deleted and made anew has all its NABs again, at once', async () => {
     const count = 20;
@@ -161,18 +177,14 @@ describe('a Backup', () => {
 
   it('gets its NAB when the DeleteBackupRequest for it is through and it is still there', async () => {
     const namespace = await job.createTenant('locked');
-    const request = await objects.create(gen.deleteRequest({ name: 'locked', backupName: 'locked-backup' }));
-    const backup = await makeBackup(namespace, { nacuuid: 'locked-backup' });
-    await staysAway(namespace, 'BeingDeleted');
+    const { request, backup } = await backupBeingDeleted(namespace, 'locked');
     await objects.setStatus(kinds.deleteBackupRequests, refOf(request), { phase: 'Processed', errors: ['locked'] });
     await comeBack(namespace, [backup]);
   });
 
   it('gets its NAB when the DeleteBackupRequest for it is taken back', async () => {
     const namespace = await job.createTenant('spared');
-    const request = await objects.create(gen.deleteRequest({ name: 'spared', backupName: 'spared-backup' }));
-    const backup = await makeBackup(namespace, { nacuuid: 'spared-backup' });
-    await staysAway(namespace, 'BeingDeleted');
+    const { request, backup } = await backupBeingDeleted(namespace, 'spared');
     await objects.deleteObject(request);
     await comeBack(namespace, [backup]);
   });

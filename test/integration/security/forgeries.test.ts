@@ -116,7 +116,7 @@ describe('the controller', () => {
         10,
       );
       // Idle it takes a tenth of a second; the rest is for a machine that runs other tests beside.
-      expect(performance.now() - gone).toBeLessThan(2_000);
+      expect(performance.now() - gone).toBeLessThan(8_000);
       // What is removed again and again comes back later and later.
       if (round === 0) expect(controller.log().filter(({ level }) => level === 'error')).toEqual([]);
     }
