@@ -56,6 +56,14 @@ test-faults: $(INSTALLED) ## Harm network, API server, etcd and nab-sync at rand
 test-nac: $(INSTALLED) ## Run nab-sync beside the real non-admin controller; NAC_BINARY= is its program (go build ./cmd)
 	@if [ -z "$${NAC_BINARY:-}" ]; then echo 'make test-nac: skipped, NAC_BINARY does not name the non-admin controller'; else vitest run --project nac; fi
 
+.PHONY: bench
+bench: build ## Measure speed and size, each beside its limit on this machine; NAC_BINARY= adds the non-admin controller, BENCH= picks parts
+	@exec node test/bench/bench.ts
+
+.PHONY: soak
+soak: build ## Churn namespaces and backups for MINUTES= (default 10) and show that memory, handles and sockets stay flat
+	@MINUTES='$(MINUTES)' exec node test/soak/soak.ts
+
 .PHONY: demo
 demo: build ## Show the main job on an embedded API server, checking each step, in under a minute
 	@exec node test/demo/demo.ts
