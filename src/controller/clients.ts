@@ -1,16 +1,24 @@
 import { KubeClient } from '../kube/client.ts';
 import { EventRecorder } from '../kube/events.ts';
+import type { ConcurrencyLimit } from '../kube/concurrency-limit.ts';
 import type { CommandContext } from './context.ts';
 
 /** Connections beside those for the pass's own requests: lists, events, the Lease. */
 const spareConnections = 8;
 
-export function makeClient({ connection, settings, userAgent, metrics }: CommandContext): KubeClient {
+/** @param limit hears how long the requests take */
+export function makeClient(
+  { connection, settings, userAgent, metrics }: CommandContext,
+  limit?: ConcurrencyLimit,
+): KubeClient {
   return new KubeClient(connection, {
     connections: settings.concurrency.value + spareConnections,
     userAgent,
     onRequest: (request) => {
       metrics.request(request);
+      if (limit === undefined) return;
+      limit.observe(request);
+      metrics.concurrencyLimit(limit.current);
     },
   });
 }

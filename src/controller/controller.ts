@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { EventRecorder } from '../kube/events.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { systemClock } from '../kube/clock.ts';
+import { ConcurrencyLimit } from '../kube/concurrency-limit.ts';
 import { KubeError } from '../kube/errors.ts';
 import { LeaderElector, processIdentity } from '../kube/leader-elector.ts';
 import { OutageGate } from '../kube/outage-gate.ts';
@@ -64,7 +65,8 @@ class Controller {
   constructor(context: CommandContext) {
     const { settings, log, metrics } = context;
     this.#context = context;
-    this.#client = makeClient(context);
+    const limit = new ConcurrencyLimit(settings.concurrency.value);
+    this.#client = makeClient(context, limit);
     this.#events = makeEvents(context, this.#client, this.#identity);
     this.#cache = new ClusterCache({
       client: this.#client,
@@ -84,7 +86,7 @@ class Controller {
         this.#queue?.retryNow();
       },
     });
-    this.#reconciler = makeReconciler(context, this.#client, this.#cache, this.#events, this.#gate);
+    this.#reconciler = makeReconciler(context, this.#client, this.#cache, this.#events, limit, this.#gate);
     this.#resync = new Resync(() => {
       this.#resyncAll();
     });

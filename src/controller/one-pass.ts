@@ -1,5 +1,6 @@
 import PQueue from 'p-queue';
 import type { KubeClient } from '../kube/client.ts';
+import { ConcurrencyLimit } from '../kube/concurrency-limit.ts';
 import type { EventRecorder } from '../kube/events.ts';
 import { LeaderElector, processIdentity } from '../kube/leader-elector.ts';
 import { explain, plan, type ExplainTarget } from '../sync/plan.ts';
@@ -60,11 +61,12 @@ export async function explainBackup(context: CommandContext, target: ExplainTarg
 export async function runOnce(context: CommandContext): Promise<PassReport> {
   const { settings, log, signal } = context;
   const startTime = Date.now();
-  const client = makeClient(context);
+  const limit = new ConcurrencyLimit(settings.concurrency.value);
+  const client = makeClient(context, limit);
   const identity = processIdentity();
   const events = makeEvents(context, client, identity);
   try {
-    if (!settings.leaderElect.value) return await passOver(context, client, events, startTime, { stop: signal });
+    if (!settings.leaderElect.value) return await passOver(context, client, limit, events, startTime, { stop: signal });
     const elector = new LeaderElector({
       client,
       namespace: settings.oadpNamespace.value,
@@ -77,7 +79,10 @@ export async function runOnce(context: CommandContext): Promise<PassReport> {
       signal,
       ifHeld: 'leave',
       lead: async (leading) => {
-        pass = passOver(context, client, events, startTime, { stop: leading, isLeading: () => elector.isLeading() });
+        pass = passOver(context, client, limit, events, startTime, {
+          stop: leading,
+          isLeading: () => elector.isLeading(),
+        });
         // How it ended is told below; here it only counts that it has.
         await Promise.allSettled([pass]);
       },
@@ -97,6 +102,7 @@ export async function runOnce(context: CommandContext): Promise<PassReport> {
 async function passOver(
   context: CommandContext,
   client: KubeClient,
+  limit: ConcurrencyLimit,
   events: EventRecorder,
   startTime: number,
   options: Pick<ReconcileOptions, 'stop' | 'isLeading'>,
@@ -109,7 +115,7 @@ async function passOver(
   for (const [name, refusal] of state.refused()) {
     if (chosen === undefined || chosen.has(state.backup(name)?.claim.namespace ?? '')) tally.addRefused(refusal);
   }
-  const reconciler = makeReconciler(context, client, cache, events);
+  const reconciler = makeReconciler(context, client, cache, events, limit);
   const namespaces = [...state.claimedNamespaces()].filter((namespace) => chosen?.has(namespace) ?? true);
   const queue = new PQueue({ concurrency: namespacesAtOnce });
   await queue.addAll(

@@ -1,4 +1,5 @@
 import type { KubeClient } from '../kube/client.ts';
+import type { ConcurrencyLimit } from '../kube/concurrency-limit.ts';
 import type { OutageGate } from '../kube/outage-gate.ts';
 import { Reconciler } from '../sync/reconciler.ts';
 import type { EventSink } from '../sync/notices.ts';
@@ -24,6 +25,7 @@ export function makeReconciler(
   client: KubeClient,
   cache: ClusterCache,
   events: EventSink,
+  limit: ConcurrencyLimit,
   gate?: OutageGate,
 ): Reconciler {
   return new Reconciler({
@@ -31,7 +33,7 @@ export function makeReconciler(
     state: cache.state,
     policy: policyOf(context.settings),
     nonAdminBackups: cache.nonAdminBackups,
-    slots: new RequestSlots(context.settings.concurrency.value),
+    slots: new RequestSlots(limit),
     retained: new RetainedBackups(),
     gate,
     now: () => Date.now(),

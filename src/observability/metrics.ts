@@ -48,6 +48,8 @@ export interface Metrics {
   readonly request: (info: RequestInfo) => void;
   /** A reflector's phase; `since` in milliseconds since the epoch. */
   reflector(resource: string, phase: ReflectorPhase, since: number): void;
+  /** How many requests of passes may be in flight at once. */
+  concurrencyLimit(requests: number): void;
   leader(leading: boolean): void;
   /** The interval in force; 0 = none. */
   syncPeriod(milliseconds: number): void;
@@ -74,6 +76,7 @@ export const noMetrics: Metrics = {
   reconciled: ignore,
   request: ignore,
   reflector: ignore,
+  concurrencyLimit: ignore,
   leader: ignore,
   syncPeriod: ignore,
 };

@@ -82,6 +82,10 @@ export function createPrometheusMetrics({ version, watched }: PrometheusOptions)
   const phaseSince = gauge('reflector_phase_timestamp_seconds', 'Since when the watch on a kind is in its phase.', [
     'resource',
   ]);
+  const concurrencyLimit = gauge(
+    'concurrency_limit',
+    'How many requests of passes may be in flight at once, as the API server bears it.',
+  );
   const leader = gauge('leader', '1 = this process holds the Lease, or needs none.');
   const syncPeriod = gauge('sync_period_seconds', 'The interval in force between two passes; 0 = none.');
   gauge('build_info', 'Always 1; the version is in the labels.', ['version', 'node_version']).set(
@@ -164,6 +168,9 @@ export function createPrometheusMetrics({ version, watched }: PrometheusOptions)
     reflector(resource, phase, since) {
       for (const each of reflectorPhases) phases.set({ resource, phase: each }, each === phase ? 1 : 0);
       phaseSince.set({ resource }, since / 1_000);
+    },
+    concurrencyLimit(requests) {
+      concurrencyLimit.set(requests);
     },
     leader(leading) {
       leader.set(leading ? 1 : 0);

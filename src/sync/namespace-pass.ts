@@ -17,7 +17,7 @@ import { decide, originOf, worldAt } from './decide.ts';
 import { toWriteFailure, type WriteFailure } from './failure.ts';
 import type { Decision, Reason } from './reasons.ts';
 import type { Outcome } from './report.ts';
-import { isOverdue, type RequestSlots } from './request-slots.ts';
+import type { Lane, RequestSlots } from './request-slots.ts';
 import type { RetainedBackups } from './retained-backups.ts';
 import { settlesAt } from './rules.ts';
 import type { ClusterView, SyncPolicy } from './world.ts';
@@ -63,8 +63,8 @@ export interface PassContext {
 }
 
 export interface PassOptions {
-  /** Priority of the creates among all that wait for a slot. */
-  readonly priority: number;
+  /** Where its creates wait for a slot. */
+  readonly lane: Exclude<Lane, 'status'>;
   /** Nothing says that the namespace takes NABs: one create goes ahead alone before the others follow. */
   readonly probe: boolean;
   /**
@@ -138,6 +138,9 @@ const namespaceConcurrency = 8;
 /** After so many doubtful failures in a row no further write of the kind is tried: it would most likely fail alike. */
 const doubtsAllowed = 5;
 
+/** How long a status gives way to the creates of its namespace. */
+const statusPatienceMs = 2000;
+
 /** Most statuses of one namespace that wait before they go ahead of creates. */
 const pendingStatusBound = 1000;
 
@@ -168,8 +171,9 @@ function isGone(error: unknown): boolean {
 /**
  * One pass over one namespace: carries out what was decided for its backups.
  *
- * Creates go first, and a status follows its create when no create of the namespace waits, or after two seconds. No
- * failure of one item keeps the others from being tried, unless it says that they would fail alike.
+ * Creates go first, and a status follows its create when no create of the namespace waits, or after two seconds: then one
+ * at a time goes beside the creates. No failure of one item keeps the others from being tried, unless it says that they would
+ * fail alike.
  */
 export class NamespacePass {
   readonly #context: PassContext;
@@ -177,6 +181,7 @@ export class NamespacePass {
   readonly #creates: Decided[] = [];
   readonly #repairs: Decided[] = [];
   readonly #statuses: PendingStatus[] = [];
+  #statusesUnderWay = 0;
   readonly #results = new Map<string, ItemResult>();
   readonly #creating: Progress = { doubts: 0, stopped: undefined };
   /** Statuses, first ones and repairs. */
@@ -256,7 +261,8 @@ export class NamespacePass {
     const [oldest] = this.#statuses;
     const statusFirst =
       oldest !== undefined &&
-      (this.#statuses.length >= pendingStatusBound || isOverdue(oldest.dueSince, this.#context.now()));
+      (this.#statuses.length >= pendingStatusBound ||
+        (this.#statusesUnderWay === 0 && this.#context.now() - oldest.dueSince >= statusPatienceMs));
     const status = statusFirst ? this.#nextStatus() : undefined;
     return status ?? this.#nextCreate() ?? this.#nextStatus() ?? this.#nextRepair();
   }
@@ -265,31 +271,32 @@ export class NamespacePass {
     if (!this.#mayGoOn(this.#creating)) return undefined;
     const item = this.#creates.pop();
     if (item === undefined) return undefined;
-    const { slots } = this.#context;
     return () =>
-      slots.run(this.#options.priority, () => this.#settleErrors(item, this.#creating, () => this.#create(item)));
+      this.#context.slots.run(this.#options.lane, () =>
+        this.#settleErrors(item, this.#creating, () => this.#create(item)),
+      );
   }
 
   #nextStatus(): Task | undefined {
     if (!this.#mayGoOn(this.#completing)) return undefined;
     const pending = this.#statuses.shift();
     if (pending === undefined) return undefined;
-    const { slots, now } = this.#context;
+    this.#statusesUnderWay += 1;
     return () =>
-      slots.runStatus(pending.dueSince, now(), () =>
-        this.#settleErrors(pending.item, this.#completing, () => this.#writeFirstStatus(pending)).finally(() =>
-          pending.kept?.take(),
-        ),
-      );
+      this.#context.slots
+        .run('status', () => this.#settleErrors(pending.item, this.#completing, () => this.#writeFirstStatus(pending)))
+        .finally(() => {
+          pending.kept?.take();
+          this.#statusesUnderWay -= 1;
+        });
   }
 
   #nextRepair(): Task | undefined {
     if (!this.#mayGoOn(this.#completing)) return undefined;
     const item = this.#repairs.pop();
     if (item === undefined) return undefined;
-    const { slots, now } = this.#context;
     return () =>
-      slots.runStatus(now(), now(), () => this.#settleErrors(item, this.#completing, () => this.#repair(item)));
+      this.#context.slots.run('status', () => this.#settleErrors(item, this.#completing, () => this.#repair(item)));
   }
 
   async #create(item: Decided): Promise<void> {

@@ -10,7 +10,6 @@ import { tellNews, type EventSink } from './notices.ts';
 import type { Decision, Reason } from './reasons.ts';
 import { writableAt, writtenAgain, type Recurrence } from './recurrence.ts';
 import type { Outcome } from './report.ts';
-import { priorities } from './request-slots.ts';
 
 export interface ReconcilerContext extends PassContext {
   readonly events: EventSink;
@@ -101,7 +100,7 @@ export class Reconciler {
       else spared.push(reprieve);
     }
     const pass = new NamespacePass(this.#context, {
-      priority: options.live ? priorities.liveCreate : priorities.create,
+      lane: options.live ? 'liveCreate' : 'create',
       probe: !memory.takesNabs,
       failedIn: memory.failedIn,
       stop: options.stop,

@@ -1,60 +1,70 @@
-import PQueue from 'p-queue';
-
-/** Who goes first when requests wait for a slot; higher goes first. */
-export const priorities = {
+/** What a request is for, in the order in which it gets a slot. */
+export const lanes = [
   /** Makes a NAB visible in a namespace that just changed: a tenant may be waiting for it. */
-  liveCreate: 2,
+  'liveCreate',
   /**
-   * Makes a NAB visible. Before all statuses, since the non-admin controller's garbage collector deletes Backups whose
-   * NAB it does not see.
+   * Makes a NAB visible. Before statuses, since the non-admin controller's garbage collector deletes Backups whose NAB it
+   * does not see.
    */
-  create: 1,
-  status: 0,
-} as const;
+  'create',
+  'status',
+] as const;
 
-/** The longest that a status gives way to creates. */
-const statusPatience = 2000;
+export type Lane = (typeof lanes)[number];
 
-/** Bounds how many requests are in flight, whatever the number of namespaces at work. */
+/** Of so many slots that are given away while creates wait, one goes to a status that waits as well. */
+const statusShare = 16;
+
+/**
+ * Bounds how many requests are in flight, whatever the number of namespaces at work. Creates go before statuses, but never
+ * starve them.
+ */
 export class RequestSlots {
-  readonly #queue: PQueue;
-  #lastId = 0;
+  readonly #limit: { readonly current: number };
+  readonly #waiting: Readonly<Record<Lane, (() => void)[]>> = { liveCreate: [], create: [], status: [] };
+  #taken = 0;
+  /** Slots given away since a status last had one. */
+  #sinceStatus = 0;
 
-  constructor(concurrency: number) {
-    this.#queue = new PQueue({ concurrency });
+  /** @param limit how many slots there are; may change at any time */
+  constructor(limit: { readonly current: number }) {
+    this.#limit = limit;
   }
 
   /** Runs `work` when a slot is free. Rejects as it rejects. */
-  async run<T>(priority: number, work: () => Promise<T>): Promise<T> {
-    return this.#queue.add(work, { priority });
+  async run<T>(lane: Lane, work: () => Promise<T>): Promise<T> {
+    const turn = Promise.withResolvers<undefined>();
+    this.#waiting[lane].push(() => {
+      turn.resolve(undefined);
+    });
+    this.#giveAway();
+    await turn.promise;
+    try {
+      return await work();
+    } finally {
+      this.#taken -= 1;
+      this.#giveAway();
+    }
   }
 
-  /**
-   * As `run`, for a status that has been due since `dueSince`: it gives way to creates until its patience is at an end.
-   *
-   * @param dueSince milliseconds on the same clock as `now`
-   */
-  async runStatus<T>(dueSince: number, now: number, work: () => Promise<T>): Promise<T> {
-    const patience = dueSince + statusPatience - now;
-    if (patience <= 0) return this.run(priorities.create, work);
-    this.#lastId += 1;
-    const id = String(this.#lastId);
-    let waiting = true;
-    const impatience = setTimeout(() => {
-      if (waiting) this.#queue.setPriority(id, priorities.create);
-    }, patience);
-    return this.#queue.add(
-      () => {
-        waiting = false;
-        clearTimeout(impatience);
-        return work();
-      },
-      { priority: priorities.status, id },
-    );
+  #giveAway(): void {
+    while (this.#taken < this.#limit.current) {
+      const begin = this.#next();
+      if (begin === undefined) return;
+      this.#taken += 1;
+      begin();
+    }
   }
-}
 
-/** Whether a status that is due has waited long enough to go before the creates of its own namespace. */
-export function isOverdue(dueSince: number, now: number): boolean {
-  return now - dueSince >= statusPatience;
+  #next(): (() => void) | undefined {
+    const { liveCreate, create, status } = this.#waiting;
+    const statusFirst = this.#sinceStatus >= statusShare - 1;
+    const first = (statusFirst ? status.shift() : undefined) ?? liveCreate.shift() ?? create.shift();
+    if (first !== undefined && !statusFirst) {
+      this.#sinceStatus += 1;
+      return first;
+    }
+    this.#sinceStatus = 0;
+    return first ?? status.shift();
+  }
 }

@@ -6,7 +6,7 @@ import { toNonAdminBackupRecord } from '../../../src/oadp/non-admin-backup.ts';
 import { nameAt, objectAt, textAt } from '../../../src/oadp/read.ts';
 import { decide, worldAt } from '../../../src/sync/decide.ts';
 import { NamespacePass, type ItemResult } from '../../../src/sync/namespace-pass.ts';
-import { priorities, RequestSlots } from '../../../src/sync/request-slots.ts';
+import { RequestSlots } from '../../../src/sync/request-slots.ts';
 import { RetainedBackups } from '../../../src/sync/retained-backups.ts';
 import { noon, oadpNamespace } from '../../support/gen/api-objects.ts';
 import { lifelike } from './support/arbitrary-objects.ts';
@@ -93,11 +93,11 @@ async function run(
         },
         delete: (key) => store.delete(key),
       },
-      slots: new RequestSlots(4),
+      slots: new RequestSlots({ current: 4 }),
       retained: new RetainedBackups(5000),
       now: () => noon,
     },
-    { priority: priorities.create, probe, failedIn: new Map(), stop: stop.signal },
+    { lane: 'create', probe, failedIn: new Map(), stop: stop.signal },
   );
   const results = await pass.run(items);
   return { client, results, items: items.map(({ backup }) => backup.name), created, callsAtStop };

@@ -1,5 +1,5 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { isOverdue, priorities, RequestSlots } from '../../../src/sync/request-slots.ts';
+import { describe, expect, test } from 'vitest';
+import { RequestSlots, type Lane } from '../../../src/sync/request-slots.ts';
 
 /** Work that ends when the test says so. */
 function held(): { readonly work: () => Promise<void>; readonly begun: () => boolean; readonly end: () => void } {
@@ -17,104 +17,100 @@ function held(): { readonly work: () => Promise<void>; readonly begun: () => boo
   };
 }
 
-/** Slots whose only one is taken, and the order in which further work is begun once it is free. */
-function busySlots() {
-  const slots = new RequestSlots(1);
+/** The order in which work gets the only slot, once all of it waits. */
+async function orderOf(waiting: readonly (readonly [Lane, string])[]): Promise<string[]> {
+  const slots = new RequestSlots({ current: 1 });
   const holder = held();
   const order: string[] = [];
-  const done = [slots.run(priorities.liveCreate, holder.work)];
-  const note = (name: string) => () => {
-    order.push(name);
-    return Promise.resolve();
-  };
-  return {
-    slots,
-    create: (name: string, priority: number = priorities.create) => done.push(slots.run(priority, note(name))),
-    status: (name: string, dueSince: number, now: number) => done.push(slots.runStatus(dueSince, now, note(name))),
-    finish: async () => {
-      holder.end();
-      await Promise.all(done);
-      return order;
-    },
-  };
+  const done = [slots.run('liveCreate', holder.work)];
+  for (const [lane, name] of waiting) {
+    done.push(
+      slots.run(lane, () => {
+        order.push(name);
+        return Promise.resolve();
+      }),
+    );
+  }
+  holder.end();
+  await Promise.all(done);
+  return order;
 }
-
-beforeEach(() => {
-  vi.useFakeTimers();
-});
-
-afterEach(() => {
-  vi.useRealTimers();
-});
 
 describe('when requests wait for a slot', () => {
   test('what a tenant waits for goes first, then other creates, then statuses', async () => {
-    const { create, status, finish } = busySlots();
-    status('status', 0, 0);
-    create('create');
-    create('live', priorities.liveCreate);
-    expect(await finish()).toEqual(['live', 'create', 'status']);
+    const order = await orderOf([
+      ['status', 'status'],
+      ['create', 'create'],
+      ['liveCreate', 'live'],
+    ]);
+    expect(order).toEqual(['live', 'create', 'status']);
   });
 
   test('equals go in the order in which they came', async () => {
-    const { create, status, finish } = busySlots();
-    status('s1', 0, 0);
-    create('c1');
-    status('s2', 0, 0);
-    create('c2');
-    expect(await finish()).toEqual(['c1', 'c2', 's1', 's2']);
+    const order = await orderOf([
+      ['status', 's1'],
+      ['create', 'c1'],
+      ['status', 's2'],
+      ['create', 'c2'],
+    ]);
+    expect(order).toEqual(['c1', 'c2', 's1', 's2']);
   });
 
-  test('a status gives way for two seconds and then takes its turn among the creates', async () => {
-    const { create, status, finish } = busySlots();
-    status('status', 1000, 1500);
-    create('before');
-    vi.advanceTimersByTime(1499);
-    create('late');
-    vi.advanceTimersByTime(1);
-    create('after');
-    expect(await finish()).toEqual(['before', 'late', 'status', 'after']);
+  test('one of sixteen slots goes to a status, however many creates wait', async () => {
+    const creates = Array.from({ length: 40 }, (_, n): readonly [Lane, string] => [
+      n < 20 ? 'create' : 'liveCreate',
+      'c',
+    ]);
+    const order = await orderOf([['status', 's'], ['status', 's'], ['status', 's'], ...creates]);
+    const turns = order.flatMap((what, turn) => (what === 's' ? [turn] : []));
+    // The holder's was the first of the first sixteen.
+    expect(turns).toEqual([14, 30, 42]);
   });
 
-  test('a status whose patience is at an end already does not wait for others', async () => {
-    const { create, status, finish } = busySlots();
-    status('patient', 1001, 3000);
-    status('overdue', 1000, 3000);
-    create('create');
-    expect(await finish()).toEqual(['overdue', 'create', 'patient']);
-  });
-
-  test('a status that was begun leaves no timer behind', async () => {
-    const slots = new RequestSlots(1);
-    await slots.runStatus(0, 0, () => Promise.resolve());
-    expect(vi.getTimerCount()).toBe(0);
+  test('a status has nothing to wait for where no create waits, and what it took is not saved up', async () => {
+    const statuses = Array.from({ length: 20 }, (): readonly [Lane, string] => ['status', 's']);
+    const order = await orderOf([...statuses, ['create', 'c']]);
+    expect(order).toEqual(['c', ...statuses.map(() => 's')]);
   });
 });
 
 describe('a slot', () => {
   test('is one of as many as there are', async () => {
-    const slots = new RequestSlots(3);
+    const slots = new RequestSlots({ current: 3 });
     const works = Array.from({ length: 5 }, held);
-    const done = works.map(({ work }) => slots.run(priorities.create, work));
+    const done = works.map(({ work }) => slots.run('create', work));
+    await Promise.resolve();
     expect(works.map(({ begun }) => begun())).toEqual([true, true, true, false, false]);
     for (const { end } of works) end();
     await Promise.all(done);
     expect(works.every(({ begun }) => begun())).toBe(true);
   });
 
-  test('passes on what its work returns, and how it fails, and is free again', async () => {
-    const slots = new RequestSlots(1);
-    const failing = slots.run(priorities.create, () => Promise.reject(new Error('no')));
-    await expect(failing).rejects.toThrow('no');
-    await expect(slots.runStatus(0, 0, () => Promise.reject(new Error('neither')))).rejects.toThrow('neither');
-    expect(await slots.run(priorities.create, () => Promise.resolve('yes'))).toBe('yes');
-    expect(await slots.runStatus(0, 0, () => Promise.resolve(7))).toBe(7);
+  test('is taken away when it is free, and given back when there are more', async () => {
+    const limit = { current: 2 };
+    const slots = new RequestSlots(limit);
+    const works = Array.from({ length: 6 }, held);
+    const done = works.map(({ work }) => slots.run('create', work));
+    const end = async (index: number): Promise<boolean[]> => {
+      works[index]?.end();
+      await done[index];
+      return works.map(({ begun }) => begun());
+    };
+    limit.current = 1;
+    expect(await end(0)).toEqual([true, true, false, false, false, false]);
+    expect(await end(1)).toEqual([true, true, true, false, false, false]);
+    limit.current = 3;
+    expect(await end(2)).toEqual([true, true, true, true, true, true]);
+    for (const { end: finish } of works) finish();
+    await Promise.all(done);
   });
-});
 
-test.each([
-  [1999, false],
-  [2000, true],
-])('a status that has been due for %i ms is overdue: %s', (waited, overdue) => {
-  expect(isOverdue(5000, 5000 + waited)).toBe(overdue);
+  test('passes on what its work returns, and how it fails, and is free again', async () => {
+    const slots = new RequestSlots({ current: 1 });
+    const failing = slots.run('create', () => Promise.reject(new Error('no')));
+    await expect(failing).rejects.toThrow('no');
+    await expect(slots.run('status', () => Promise.reject(new Error('neither')))).rejects.toThrow('neither');
+    expect(await slots.run('create', () => Promise.resolve('yes'))).toBe('yes');
+    expect(await slots.run('status', () => Promise.resolve(7))).toBe(7);
+  });
 });

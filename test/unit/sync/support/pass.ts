@@ -8,7 +8,7 @@ import {
   type PassContext,
   type PassOptions,
 } from '../../../../src/sync/namespace-pass.ts';
-import { RequestSlots, priorities } from '../../../../src/sync/request-slots.ts';
+import { RequestSlots } from '../../../../src/sync/request-slots.ts';
 import { RetainedBackups } from '../../../../src/sync/retained-backups.ts';
 import { at, day, noon, second, veleroBackup, type VeleroBackupShape } from '../../../support/gen/api-objects.ts';
 import { scene, type Scene, type SceneObjects } from './scene.ts';
@@ -46,7 +46,7 @@ export function passWorld(objects: SceneObjects = {}, answer?: Answer, context: 
     state: made.state,
     policy: made.policy,
     nonAdminBackups: storeOf(made),
-    slots: new RequestSlots(16),
+    slots: new RequestSlots({ current: 16 }),
     retained: new RetainedBackups(),
     now: () => clock.now,
     ...context,
@@ -62,7 +62,7 @@ export function passWorld(objects: SceneObjects = {}, answer?: Answer, context: 
         decision: decide(backup, made.world),
       }));
       const pass = new NamespacePass(whole, {
-        priority: priorities.create,
+        lane: 'create',
         probe: false,
         failedIn: new Map(),
         stop: new AbortController().signal,
