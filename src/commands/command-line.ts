@@ -10,6 +10,7 @@ export type Invocation = {
   | { readonly command: 'run' }
   | { readonly command: 'once' | 'plan'; readonly namespaces: readonly string[]; readonly output: OutputFormat }
   | { readonly command: 'explain'; readonly target: string; readonly output: OutputFormat }
+  | { readonly command: 'status'; readonly output: OutputFormat }
 );
 
 export type ParseResult =
@@ -146,6 +147,15 @@ function buildProgram(found: (invocation: Invocation) => void, streams: { out: s
     .addHelpText('after', examples('nab-sync explain team-a/nightly'))
     .action((target: string, { output }: { readonly output: OutputFormat }) => {
       found({ command: 'explain', flags: flagValues(), target, output });
+    });
+
+  program
+    .command('status')
+    .description('how the passes went: last attempt, last success, last failure, backups by reason')
+    .addOption(outputOption())
+    .addHelpText('after', examples('nab-sync status', 'nab-sync status -o json'))
+    .action(({ output }: { readonly output: OutputFormat }) => {
+      found({ command: 'status', flags: flagValues(), output });
     });
 
   program.addHelpText('after', `${examples('nab-sync plan', 'nab-sync run --sync-period 5m')}\n${exitCodeHelp}`);

@@ -28,5 +28,12 @@ export const dispatch: Dispatch = async (invocation, context, { streams }) => {
       ]);
       return explain(context, invocation.target, invocation.output, streams, explainBackup);
     }
+    case 'status': {
+      const [{ status }, { keptStatus }] = await Promise.all([
+        import('./status.ts'),
+        import('../controller/kept-status.ts'),
+      ]);
+      return status(context, invocation.output, streams, keptStatus);
+    }
   }
 };

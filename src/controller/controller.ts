@@ -9,16 +9,17 @@ import { OutageGate } from '../kube/outage-gate.ts';
 import type { ReflectorState } from '../kube/reflector.ts';
 import { qualifiedName, type Resource } from '../kube/resource.ts';
 import { dataProtectionApplications, namespaces } from '../oadp/kinds.ts';
-import type { PassOutcome } from '../observability/metrics.ts';
 import { describeSettings } from '../settings/settings.ts';
-import { actionOf, isDecisionReason, type DecisionReason } from '../sync/reasons.ts';
+import { actionOf, isDecisionReason, type DecisionReason, type Reason } from '../sync/reasons.ts';
+import { toFailure } from '../sync/tally.ts';
 import type { Fact, NamespaceReport, Reconciler, ReconcileOptions } from '../sync/reconciler.ts';
 import { makeClient, makeEvents } from './clients.ts';
 import { ClusterCache } from './cluster-cache.ts';
 import type { CommandContext } from './context.ts';
 import { RefusalLog } from './refusal-log.ts';
-import { PassTracker } from './pass-tracker.ts';
+import { PassTracker, type TrackedPass } from './pass-tracker.ts';
 import { Resync } from './resync.ts';
+import { SyncHistory } from './sync-history.ts';
 import { SyncPeriodSource } from './sync-period-source.ts';
 import { leaseName, makeReconciler, namespacesAtOnce, policyOf } from './sync-setup.ts';
 import { WorkQueue, type NextLook } from './work-queue.ts';
@@ -59,6 +60,8 @@ class Controller {
   readonly #refusals: RefusalLog;
   /** Only while this replica leads. */
   #queue: WorkQueue | undefined;
+  /** Only while this replica leads. */
+  #history: SyncHistory | undefined;
   #lastDone = performance.now();
   #staleSaid: string | undefined;
 
@@ -104,8 +107,8 @@ class Controller {
       },
     });
     this.#refusals = new RefusalLog(log);
-    this.#passes = new PassTracker((outcome, seconds) => {
-      this.#passEnded(outcome, seconds);
+    this.#passes = new PassTracker((pass) => {
+      this.#passEnded(pass);
     });
   }
 
@@ -160,6 +163,7 @@ class Controller {
       if (error instanceof KubeError && error.code === 'Aborted') return;
       throw error;
     }
+    const history = this.#openHistory();
     const queue = new WorkQueue({
       concurrency: namespacesAtOnce,
       work: (namespace, priority) => this.#reconcile(namespace, priority, term),
@@ -177,15 +181,50 @@ class Controller {
     } finally {
       this.#resync.stop();
       this.#queue = undefined;
+      this.#history = undefined;
+      this.#passes.giveUp();
       await queue.stop();
+      await history.close();
     }
   }
 
+  #openHistory(): SyncHistory {
+    const { settings, log, metrics } = this.#context;
+    const history = new SyncHistory({
+      client: this.#client,
+      oadpNamespace: settings.oadpNamespace.value,
+      log,
+      now: () => Date.now(),
+      onStatus: (status) => {
+        metrics.passHistory(status);
+      },
+    });
+    history.open();
+    this.#history = history;
+    return history;
+  }
+
   #resyncAll(): void {
+    this.#giveUpPass();
     const all = [...this.#cache.state.claimedNamespaces()];
-    this.#context.metrics.passStarted(Date.now());
-    this.#passes.begin(all);
+    const now = Date.now();
+    this.#context.metrics.passStarted(now);
+    this.#passes.begin(all, now);
     for (const namespace of all) this.#queue?.add(namespace, urgency.resync);
+  }
+
+  /** A pass that is still under way when the next one is due: no failure if it is only long, but one if it cannot work. */
+  #giveUpPass(): void {
+    const { stale } = this.#cache;
+    const start = this.#passes.giveUp();
+    if (start === undefined) return;
+    if (stale === undefined) {
+      this.#history?.add({ start });
+      return;
+    }
+    const now = Date.now();
+    this.#context.metrics.passEnded('failed', (now - start) / 1000);
+    this.#history?.add({ start, end: now, failure: `nothing could be decided: ${stale}` });
   }
 
   #enqueue(dirty: Iterable<string>, resource: Resource): void {
@@ -197,7 +236,7 @@ class Controller {
     await this.#whileStale(term.stop);
     const began = performance.now();
     const report = await this.#reconciler.reconcile(namespace, { ...term, live: priority === urgency.namespace });
-    this.#count(report, (performance.now() - began) / 1000);
+    this.#count(report, (performance.now() - began) / 1000, term);
     this.#lastDone = performance.now();
     return { retry: report.retry, againInMs: report.againInMs };
   }
@@ -214,7 +253,7 @@ class Controller {
     this.#staleSaid = undefined;
   }
 
-  #count({ namespace, items }: NamespaceReport, seconds: number): void {
+  #count({ namespace, items }: NamespaceReport, seconds: number, { stop }: Term): void {
     const { metrics } = this.#context;
     for (const item of items) {
       const { outcome, failure } = item;
@@ -224,23 +263,30 @@ class Controller {
       if (outcome === 'repaired') metrics.repaired();
       if (failure !== undefined) metrics.failure(failure.reason);
     }
-    const failed = items.filter(({ outcome }) => outcome === 'failed').length;
-    metrics.reconciled(failed === 0 ? 'succeeded' : failed === items.length ? 'failed' : 'partial', seconds);
-    this.#passes.done(namespace, failed > 0);
+    const failed = items.filter(({ outcome }) => outcome === 'failed');
+    const some = failed.length === items.length ? 'failed' : 'partial';
+    metrics.reconciled(failed.length === 0 ? 'succeeded' : some, seconds);
+    // What was cut short at the end of the term says nothing about how the pass would have gone.
+    if (!stop.aborted) this.#passes.done(namespace, failed.map(toFailure));
     metrics.namespacesPending(this.#passes.remaining);
   }
 
-  #passEnded(outcome: PassOutcome, seconds: number): void {
+  #passEnded({ outcome, start, seconds, failure }: TrackedPass): void {
     const { metrics, log } = this.#context;
     const { state } = this.#cache;
     this.#refusals.tell(state.refused(), (name) => state.backup(name));
-    metrics.passEnded(Date.now(), outcome, seconds);
+    metrics.passEnded(outcome, seconds);
     const counts = new Map<DecisionReason, number>();
-    const add = (reason: DecisionReason, count: number): void => {
-      counts.set(reason, (counts.get(reason) ?? 0) + count);
+    const reasons = new Map<Reason, number>();
+    const add = (fact: Pick<Fact, 'reason'>, count: number): void => {
+      const decision = decisionReasonOf(fact);
+      counts.set(decision, (counts.get(decision) ?? 0) + count);
+      reasons.set(fact.reason, (reasons.get(fact.reason) ?? 0) + count);
     };
-    for (const { reason } of state.refused().values()) add(reason, 1);
-    for (const [fact, count] of this.#reconciler.results()) add(decisionReasonOf(fact), count);
+    for (const refusal of state.refused().values()) add(refusal, 1);
+    for (const [fact, count] of this.#reconciler.results()) add(fact, count);
+    const ended = { start, end: Date.now(), reasons: Object.fromEntries(reasons) };
+    this.#history?.add(failure === undefined ? ended : { ...ended, failure });
     metrics.backups([...counts].map(([reason, count]) => ({ action: actionOf[reason], reason, count })));
     const backups = Object.fromEntries(counts);
     log.info({ outcome, seconds: Number(seconds.toFixed(3)), backups }, 'pass over all namespaces done');
@@ -261,7 +307,7 @@ class Controller {
 }
 
 /** The decision behind a result: what failed was to be created. */
-function decisionReasonOf({ reason }: Fact): DecisionReason {
+function decisionReasonOf({ reason }: Pick<Fact, 'reason'>): DecisionReason {
   return isDecisionReason(reason) ? reason : 'Missing';
 }
 

@@ -6,11 +6,24 @@ import { LeaderElector, processIdentity } from '../kube/leader-elector.ts';
 import { explain, plan, type ExplainTarget } from '../sync/plan.ts';
 import type { ReconcileOptions } from '../sync/reconciler.ts';
 import type { Explanation, PassReport, PlannedDecision } from '../sync/report.ts';
-import { Tally } from '../sync/tally.ts';
+import { failureSummary, Tally } from '../sync/tally.ts';
 import { makeClient, makeEvents } from './clients.ts';
 import { ClusterCache } from './cluster-cache.ts';
 import type { CommandContext } from './context.ts';
+import { SyncHistory } from './sync-history.ts';
+import type { ReasonCounts } from './sync-status.ts';
 import { leaseName, makeReconciler, namespacesAtOnce, policyOf } from './sync-setup.ts';
+
+type PassOptions = Pick<ReconcileOptions, 'stop' | 'isLeading'>;
+
+/** What a pass works with. */
+interface PassTools {
+  readonly client: KubeClient;
+  readonly limit: ConcurrencyLimit;
+  readonly events: EventRecorder;
+  /** Milliseconds since the epoch. */
+  readonly startTime: number;
+}
 
 /** How long the end of a pass waits for events that are still to be sent. */
 const eventsPatienceMs = 5000;
@@ -66,7 +79,8 @@ export async function runOnce(context: CommandContext): Promise<PassReport> {
   const identity = processIdentity();
   const events = makeEvents(context, client, identity);
   try {
-    if (!settings.leaderElect.value) return await passOver(context, client, limit, events, startTime, { stop: signal });
+    const tools: PassTools = { client, limit, events, startTime };
+    if (!settings.leaderElect.value) return await passOver(context, tools, { stop: signal });
     const elector = new LeaderElector({
       client,
       namespace: settings.oadpNamespace.value,
@@ -79,10 +93,7 @@ export async function runOnce(context: CommandContext): Promise<PassReport> {
       signal,
       ifHeld: 'leave',
       lead: async (leading) => {
-        pass = passOver(context, client, limit, events, startTime, {
-          stop: leading,
-          isLeading: () => elector.isLeading(),
-        });
+        pass = passOver(context, tools, { stop: leading, isLeading: () => elector.isLeading() });
         // How it ended is told below; here it only counts that it has.
         await Promise.allSettled([pass]);
       },
@@ -99,13 +110,42 @@ export async function runOnce(context: CommandContext): Promise<PassReport> {
   }
 }
 
-async function passOver(
+/** The pass, and word of it in the kept status. A pass over some namespaces says nothing about all. */
+async function passOver(context: CommandContext, tools: PassTools, options: PassOptions): Promise<PassReport> {
+  const { settings, log, namespaces } = context;
+  const history = new SyncHistory({
+    client: tools.client,
+    oadpNamespace: settings.oadpNamespace.value,
+    log,
+    now: () => Date.now(),
+    onStatus: () => undefined,
+  });
+  const tell = async (failure: string | undefined, reasons?: ReasonCounts): Promise<void> => {
+    // One that was told to end says nothing either.
+    if (namespaces.length > 0 || options.stop.aborted) return;
+    history.add({
+      start: tools.startTime,
+      end: Date.now(),
+      ...(failure !== undefined && { failure }),
+      ...(reasons !== undefined && { reasons }),
+    });
+    await history.close();
+  };
+  try {
+    const report = await makePass(context, tools, options);
+    const [first] = report.failures;
+    await tell(first && failureSummary(report.failures.length, first), report.reasons);
+    return report;
+  } catch (error) {
+    await tell(error instanceof Error ? error.message : 'an error without a message');
+    throw error;
+  }
+}
+
+async function makePass(
   context: CommandContext,
-  client: KubeClient,
-  limit: ConcurrencyLimit,
-  events: EventRecorder,
-  startTime: number,
-  options: Pick<ReconcileOptions, 'stop' | 'isLeading'>,
+  { client, limit, events, startTime }: PassTools,
+  options: PassOptions,
 ): Promise<PassReport> {
   const cache = makeCache(context, client);
   await cache.listAll(options.stop);

@@ -11,6 +11,7 @@ import {
   nonAdminBackupStorageLocations,
 } from '../oadp/kinds.ts';
 import { leaseName } from './sync-setup.ts';
+import { configMapResource, statusConfigMapName } from './sync-status.ts';
 
 /** One thing that nab-sync does to the API, in the words of RBAC. */
 export interface Right {
@@ -24,6 +25,8 @@ export interface Right {
   /** What does not work without it. */
   readonly whatFor: string;
 }
+
+const keptStatus = { resource: configMapResource, objectName: statusConfigMapName, scope: 'oadp' } as const;
 
 /**
  * Everything that nab-sync does to the API and has to be granted: the roles in manifests/base grant exactly this, which
@@ -46,6 +49,9 @@ export const rights: readonly Right[] = [
   { verb: 'create', resource: leaseResource, scope: 'oadp', whatFor: 'the Lease, where there is none yet' },
   { verb: 'get', resource: leaseResource, objectName: leaseName, scope: 'oadp', whatFor: 'who leads' },
   { verb: 'update', resource: leaseResource, objectName: leaseName, scope: 'oadp', whatFor: 'leading' },
+  { verb: 'create', resource: configMapResource, scope: 'oadp', whatFor: 'the kept status, where there is none yet' },
+  { verb: 'get', ...keptStatus, whatFor: 'how the passes went before a restart' },
+  { verb: 'update', ...keptStatus, whatFor: 'keeping how the passes went' },
 ];
 
 /** A list for the start, a watch for what follows. */

@@ -6,6 +6,13 @@ import type { Action, DecisionReason, FailureReason } from '../sync/reasons.ts';
 export const passOutcomes = ['succeeded', 'partial', 'failed'] as const;
 export type PassOutcome = (typeof passOutcomes)[number];
 
+/** Times in milliseconds since the epoch; absent = never. */
+interface PassHistory {
+  readonly lastSuccess?: number;
+  readonly lastFailure?: number;
+  readonly consecutiveFailures: number;
+}
+
 /** One decision and how many backups share it. */
 interface DecisionCount {
   readonly action: Action;
@@ -30,10 +37,11 @@ export interface Metrics {
   /** Namespaces that the pass under way has still to look at. */
   namespacesPending(count: number): void;
 
-  /** A pass over all namespaces begins; times in milliseconds since the epoch. */
+  /** A pass over all namespaces begins, at a time in milliseconds since the epoch. */
   passStarted(now: number): void;
-  /** It ended; `failed` and `partial` leave the time of the last success alone, success resets the consecutive failures. */
-  passEnded(now: number, outcome: PassOutcome, seconds: number): void;
+  passEnded(outcome: PassOutcome, seconds: number): void;
+  /** How the passes went so far, those before a restart included. */
+  passHistory(history: PassHistory): void;
 
   /** The work queue, with client-go's meanings. `depth` counts waiting keys, not running ones. */
   queueAdded(): void;
@@ -69,6 +77,7 @@ export const noMetrics: Metrics = {
   namespacesPending: ignore,
   passStarted: ignore,
   passEnded: ignore,
+  passHistory: ignore,
   queueAdded: ignore,
   queueRetried: ignore,
   queueDepth: ignore,

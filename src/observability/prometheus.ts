@@ -137,15 +137,13 @@ export function createPrometheusMetrics({ version, watched }: PrometheusOptions)
     passStarted(now) {
       lastAttempt.set(now / 1_000);
     },
-    passEnded(now, outcome, seconds) {
+    passEnded(outcome, seconds) {
       passes.observe({ outcome }, seconds);
-      if (outcome === 'succeeded') {
-        lastSuccess.set(now / 1_000);
-        consecutiveFailures.set(0);
-      } else {
-        lastFailure.set(now / 1_000);
-        consecutiveFailures.inc();
-      }
+    },
+    passHistory(history) {
+      lastSuccess.set((history.lastSuccess ?? 0) / 1_000);
+      lastFailure.set((history.lastFailure ?? 0) / 1_000);
+      consecutiveFailures.set(history.consecutiveFailures);
     },
     queueAdded() {
       adds.inc();

@@ -3,6 +3,20 @@ import type { ItemResult } from './namespace-pass.ts';
 import type { Decision, Reason } from './reasons.ts';
 import type { Failure, Outcome, PassReport } from './report.ts';
 
+/** A backup that could not be brought back, as it is told. */
+export function toFailure({ backup, reason, message }: ItemResult): Failure {
+  const { namespace, name } = backup.claim;
+  return { namespace: printable(namespace), name: printable(name, 253), reason, message };
+}
+
+/** One sentence about `count` failures, of which one is shown. */
+export function failureSummary(count: number, { namespace, name, reason, message }: Failure): string {
+  const one = `${namespace}/${name}: ${reason}: ${message}`;
+  return count === 1
+    ? `1 backup could not be brought back: ${one}`
+    : `${String(count)} backups could not be brought back, among them ${one}`;
+}
+
 /** Adds up what became of the backups in a pass. */
 export class Tally {
   readonly #counts: Record<Outcome, number> = {
@@ -23,11 +37,10 @@ export class Tally {
     this.#add('skipped', reason);
   }
 
-  add({ backup, outcome, reason, message }: ItemResult): void {
+  add(item: ItemResult): void {
+    const { outcome, reason } = item;
     this.#add(outcome, reason);
-    if (outcome !== 'failed') return;
-    const { namespace, name } = backup.claim;
-    this.#failures.push({ namespace: printable(namespace), name: printable(name, 253), reason, message });
+    if (outcome === 'failed') this.#failures.push(toFailure(item));
   }
 
   /**

@@ -28,7 +28,7 @@ beforeAll(async () => {
 }, 60_000);
 
 /** What `once` writes beside NABs. */
-const ofTheProgram = /^(leases|events) /;
+const ofTheProgram = /^(leases|events|configmaps) /;
 
 describe('once, in a cluster in which every reason occurs', () => {
   it('reports as documented: outcome, times, counts, reasons, failures', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { rights, type Right } from '../../../src/controller/rights.ts';
 import { leaseName } from '../../../src/controller/sync-setup.ts';
+import { configMapResource, statusConfigMapName } from '../../../src/controller/sync-status.ts';
 import { leaseResource } from '../../../src/kube/lease-record.ts';
 import { objectAt } from '../../../src/kube/json.ts';
 import { qualifiedName } from '../../../src/kube/resource.ts';
@@ -35,7 +36,7 @@ function effectOn(right: Right): Effect {
   const { verb, resource } = right;
   if (verb === 'watch' || resource === kinds.dataProtectionApplications) return 'unused';
   if (verb === 'list' || resource === leaseResource) return 'refuses';
-  return resource.plural === 'events' ? 'warns' : 'fails';
+  return resource.plural === 'events' || resource === configMapResource ? 'warns' : 'fails';
 }
 
 /** What messages call it: `update nonadminbackups.oadp.openshift.io/status`. */
@@ -95,6 +96,12 @@ class Scene {
 
   /** Makes the one thing happen for which some rights are needed. */
   async provoke({ verb, resource }: Right): Promise<void> {
+    if (resource === configMapResource) {
+      const status = { namespace: this.nabSync.oadpNamespace, name: statusConfigMapName };
+      if (verb === 'create') await objects.delete(configMapResource, status);
+      else await runNabSync(['once'], this.options);
+      await objects.delete(kinds.nonAdminBackups, { namespace: this.tenant, name: 'daily' });
+    }
     if (resource === leaseResource && verb === 'create') {
       await objects.delete(leaseResource, { namespace: this.nabSync.oadpNamespace, name: leaseName });
     }

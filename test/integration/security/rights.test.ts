@@ -68,10 +68,11 @@ describe('manifests/base', () => {
   it('grants no wildcard, no deleting, no secret, and no change of a NAB outside of its status', () => {
     const lines = grantedLines(nabSync.manifests);
     expect(lines.filter((line) => line.includes('*'))).toEqual([]);
-    expect(lines.filter((line) => /^\w+ delete/.test(line) || /secrets|configmaps|pods/.test(line))).toEqual([]);
+    expect(lines.filter((line) => /^\w+ delete/.test(line) || /secrets|pods/.test(line))).toEqual([]);
     expect(lines.filter((line) => /^\w+ (update|patch|escalate|bind|impersonate)\b/.test(line)).sort()).toEqual([
       'cluster patch events',
       'cluster update nonadminbackups.oadp.openshift.io/status',
+      'oadp update configmaps nab-sync-status',
       'oadp update leases.coordination.k8s.io nab-sync',
     ]);
   });
@@ -240,6 +241,13 @@ describe('what happens when the ServiceAccount tries', () => {
       () => ({ method: 'GET', path: `/api/v1/namespaces/${nabSync.oadpNamespace}/secrets` }),
     ],
     ['reads a config map', () => ({ method: 'GET', path: `/api/v1/namespaces/${tenant}/configmaps` })],
+    ['lists the config maps beside OADP', () => ({ method: 'GET', path: configMaps() })],
+    ['reads another config map beside OADP', () => ({ method: 'GET', path: `${configMaps()}/kube-root-ca.crt` })],
+    [
+      'replaces another config map beside OADP',
+      () => ({ method: 'PUT', path: `${configMaps()}/kube-root-ca.crt`, body: {} }),
+    ],
+    ['deletes its own config map', () => ({ method: 'DELETE', path: `${configMaps()}/nab-sync-status` })],
     ['creates a pod', () => ({ method: 'POST', path: `/api/v1/namespaces/${tenant}/pods`, body: {} })],
     ['deletes a namespace', () => ({ method: 'DELETE', path: `/api/v1/namespaces/${tenant}` })],
     [
@@ -337,6 +345,7 @@ describe('what happens when the ServiceAccount tries', () => {
   const nab = (): string => `${oadpApi}/namespaces/${tenant}/nonadminbackups/daily`;
   const nabsl = (): string => `${oadpApi}/namespaces/${tenant}/nonadminbackupstoragelocations/bucket`;
   const nabBody = (): JsonObject => nabSync.gen.nonAdminBackup({ namespace: tenant, spec: { deleteBackup: true } });
+  const configMaps = (): string => `/api/v1/namespaces/${nabSync.oadpNamespace}/configmaps`;
   const velero = (plural: string): string => `/apis/velero.io/v1/namespaces/${nabSync.oadpNamespace}/${plural}`;
   const lease = (namespace: string, name: string): string =>
     `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${name}`;

@@ -7,8 +7,10 @@ import type { Dispatch } from '../../../src/commands/execute.ts';
 import { explain } from '../../../src/commands/explain.ts';
 import { once } from '../../../src/commands/once.ts';
 import { plan } from '../../../src/commands/plan.ts';
+import { status } from '../../../src/commands/status.ts';
 import { Interruption } from '../../../src/commands/surroundings.ts';
 import type { CommandContext } from '../../../src/controller/context.ts';
+import type { SyncStatus } from '../../../src/controller/sync-status.ts';
 import { KubeError } from '../../../src/kube/errors.ts';
 import type { ExplainTarget } from '../../../src/sync/plan.ts';
 import type { Explanation, PassReport, PlannedDecision } from '../../../src/sync/report.ts';
@@ -52,11 +54,12 @@ interface Work {
   readonly decisions?: readonly PlannedDecision[];
   readonly report?: PassReport;
   readonly explanations?: readonly Explanation[];
+  readonly kept?: { readonly status: SyncStatus; readonly unreadable: readonly string[] };
   readonly seen?: (context: CommandContext, target?: ExplainTarget) => void;
 }
 
 /** The real bodies over work that is already done. */
-function done({ decisions = [], report: passReport = report, explanations = [], seen }: Work): Dispatch {
+function done({ decisions = [], report: passReport = report, explanations = [], kept, seen }: Work): Dispatch {
   return (invocation, context, { streams }) => {
     switch (invocation.command) {
       case 'run':
@@ -77,6 +80,8 @@ function done({ decisions = [], report: passReport = report, explanations = [], 
           seen?.(given, target);
           return Promise.resolve(explanations);
         });
+      case 'status':
+        return status(context, invocation.output, streams, () => Promise.resolve(kept));
     }
   };
 }
@@ -197,6 +202,61 @@ describe('explain', () => {
     const process = fakeSurroundings({ KUBECONFIG });
     expect(await cli(['explain', target], process, done({}))).toBe(2);
     expect(process.error.text).toMatch(/^nab-sync: explain: expected NAMESPACE\/NAME or the name/);
+  });
+});
+
+describe('status', () => {
+  const kept = {
+    status: {
+      lastAttempt: Date.UTC(2026, 0, 1),
+      lastFailure: Date.UTC(2026, 0, 1, 0, 1),
+      lastFailureMessage: '1 backup could not be brought back',
+      consecutiveFailures: 3,
+      reasons: { Present: 5, Expired: 1 },
+    },
+    unreadable: [],
+  };
+
+  test('prints what was kept, and ends with 0 though the last pass failed', async () => {
+    const process = fakeSurroundings({ KUBECONFIG });
+    expect(await cli(['status', '-o', 'json'], process, done({ kept }))).toBe(0);
+    expect(JSON.parse(process.out.text)).toEqual({
+      lastAttemptTime: '2026-01-01T00:00:00Z',
+      lastFailureTime: '2026-01-01T00:01:00Z',
+      lastFailureMessage: '1 backup could not be brought back',
+      consecutiveFailures: 3,
+      reasons: { Present: 5, Expired: 1 },
+    });
+    expect(process.error.text).toBe('');
+  });
+
+  test('as a table says when each thing was, and how long ago', async () => {
+    const process = fakeSurroundings({ KUBECONFIG });
+    await cli(['status'], process, done({ kept }));
+    expect(process.out.text.replace(/\d+d ago/g, 'Nd ago')).toBe(
+      `Last attempt:           2026-01-01T00:00:00Z (Nd ago)
+Last successful sync:   never
+Last failure:           2026-01-01T00:01:00Z (Nd ago)
+Last failure message:   1 backup could not be brought back
+Consecutive failures:   3
+
+REASON    BACKUPS
+Expired   1
+Present   5
+`,
+    );
+  });
+
+  test('says so where nothing was kept yet, or what was kept cannot be read', async () => {
+    const nothing = fakeSurroundings({ KUBECONFIG });
+    expect(await cli(['status', '-o', 'json'], nothing, done({}))).toBe(0);
+    expect(JSON.parse(nothing.out.text)).toEqual({ consecutiveFailures: 0, reasons: {} });
+    expect(nothing.error.text).toBe(
+      'nab-sync: nothing was synced yet: there is no ConfigMap nab-sync-status in namespace openshift-adp\n',
+    );
+    const broken = fakeSurroundings({ KUBECONFIG });
+    expect(await cli(['status'], broken, done({ kept: { ...kept, unreadable: ['reasons'] } }))).toBe(0);
+    expect(broken.error.text).toMatch(/^nab-sync: ConfigMap nab-sync-status .* was edited .*: reasons\n$/);
   });
 });
 

@@ -71,6 +71,10 @@ describe('the command line', () => {
     });
   });
 
+  test('status takes an output format', () => {
+    expect(parsed('status', '-o', 'yaml')).toEqual({ command: 'status', flags: {}, output: 'yaml' });
+  });
+
   test('explain takes one backup', () => {
     expect(parsed('explain', 'team-a/nightly', '-o', 'yaml')).toEqual({
       command: 'explain',
@@ -84,7 +88,7 @@ describe('the command line', () => {
 describe('a wrong command line is told in one line', () => {
   test.each<[readonly string[], string]>([
     [['--sync-peroid', '2m'], "unknown option '--sync-peroid' (Did you mean --sync-period?); see nab-sync --help"],
-    [['plna'], 'unknown command "plna"; there is run, once, plan, explain; see nab-sync --help'],
+    [['plna'], 'unknown command "plna"; there is run, once, plan, explain, status; see nab-sync --help'],
     [['help', 'plna'], 'unknown command; see nab-sync --help'],
     [['run', '-o', 'json'], "unknown option '-o'; see nab-sync --help"],
     [['explain'], "missing required argument 'backup'; see nab-sync --help"],
@@ -102,13 +106,13 @@ describe('a wrong command line is told in one line', () => {
     expect(refused(...args)).toBe(message);
   });
 
-  test.each(['status', 'request', 'check'])('%s is not there before it works', (command) => {
+  test.each(['request', 'check'])('%s is not there before it works', (command) => {
     expect(refused(command)).toContain(`unknown command "${command}"`);
   });
 });
 
 describe('--help', () => {
-  test.each([[], ['run'], ['once'], ['plan'], ['explain']])(
+  test.each([[], ['run'], ['once'], ['plan'], ['explain'], ['status']])(
     '%s has an example and every flag of the table',
     (...command) => {
       const text = printed(...command, '--help');
@@ -122,7 +126,7 @@ describe('--help', () => {
 
   test('lists the commands and the exit codes', () => {
     const text = printed('--help');
-    for (const command of ['run', 'once', 'plan', 'explain <backup>'])
+    for (const command of ['run', 'once', 'plan', 'explain <backup>', 'status'])
       expect(text).toContain(`\n  ${command} [options]`);
     expect(text).toContain('Exit codes:');
     expect(text).not.toContain('excess');

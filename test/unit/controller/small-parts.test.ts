@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { PassTracker } from '../../../src/controller/pass-tracker.ts';
+import { PassTracker, type TrackedPass } from '../../../src/controller/pass-tracker.ts';
 import { RefusalLog } from '../../../src/controller/refusal-log.ts';
 import { Resync } from '../../../src/controller/resync.ts';
 import type { BackupRecord } from '../../../src/oadp/backup.ts';
 import { toBackupRecord } from '../../../src/oadp/backup.ts';
+import type { Failure } from '../../../src/sync/report.ts';
 import type { Decision, DecisionReason } from '../../../src/sync/reasons.ts';
 import { veleroBackup } from '../../support/gen/api-objects.ts';
 import { logRecorder } from '../sync/support/recorders.ts';
@@ -100,9 +101,11 @@ describe('a resync', () => {
 });
 
 describe('a pass over all namespaces', () => {
+  const failure: Failure = { namespace: 'team-a', name: 'daily', reason: 'QuotaDenied', message: 'exceeded quota' };
+
   function tracked(): { passes: PassTracker; ends: [string, number][] } {
     const ends: [string, number][] = [];
-    const passes = new PassTracker((outcome, seconds) => {
+    const passes = new PassTracker(({ outcome, seconds }) => {
       ends.push([outcome, seconds]);
     });
     return { passes, ends };
@@ -110,13 +113,13 @@ describe('a pass over all namespaces', () => {
 
   test('is through when each of them was looked at, in whatever order', () => {
     const { passes, ends } = tracked();
-    passes.begin(['a', 'b', 'c']);
+    passes.begin(['a', 'b', 'c'], 0);
     expect(passes.remaining).toBe(3);
-    passes.done('b', false);
-    passes.done('c', false);
+    passes.done('b', []);
+    passes.done('c', []);
     vi.advanceTimersByTime(2500);
     expect(ends).toEqual([]);
-    passes.done('a', false);
+    passes.done('a', []);
     expect(ends).toEqual([['succeeded', 2.5]]);
     expect(passes.remaining).toBe(0);
   });
@@ -128,50 +131,79 @@ describe('a pass over all namespaces', () => {
     [[false, false], 'succeeded'],
   ])('with failures %j has %s', ([first = false, second = false], outcome) => {
     const { passes, ends } = tracked();
-    passes.begin(['a', 'b']);
-    passes.done('a', first);
-    passes.done('b', second);
+    passes.begin(['a', 'b'], 0);
+    passes.done('a', first ? [failure] : []);
+    passes.done('b', second ? [failure] : []);
     expect(ends.map(([end]) => end)).toEqual([outcome]);
   });
 
   test('knows nothing of how the one before it went', () => {
     const { passes, ends } = tracked();
     for (const failed of [false, true, false]) {
-      passes.begin(['a']);
-      passes.done('a', failed);
+      passes.begin(['a'], 0);
+      passes.done('a', failed ? [failure] : []);
     }
     expect(ends.map(([end]) => end)).toEqual(['succeeded', 'failed', 'succeeded']);
   });
 
   test('over no namespace is through at once', () => {
     const { passes, ends } = tracked();
-    passes.begin([]);
+    passes.begin([], 0);
     expect(ends).toEqual([['succeeded', 0]]);
   });
 
   test('does not count what is no part of it, or comes twice, or behind it', () => {
     const { passes, ends } = tracked();
-    passes.done('early', true);
-    passes.begin(['a', 'b']);
-    passes.done('other', true);
-    passes.done('a', false);
-    passes.done('a', true);
+    passes.done('early', [failure]);
+    passes.begin(['a', 'b'], 0);
+    passes.done('other', [failure]);
+    passes.done('a', []);
+    passes.done('a', [failure]);
     expect(passes.remaining).toBe(1);
-    passes.done('b', false);
-    passes.done('b', true);
+    passes.done('b', []);
+    passes.done('b', [failure]);
     expect(ends).toEqual([['succeeded', 0]]);
   });
 
   test('that is not through when the next begins goes on under its name', () => {
     const { passes, ends } = tracked();
-    passes.begin(['a', 'b']);
-    passes.done('a', true);
+    passes.begin(['a', 'b'], 0);
+    passes.done('a', [failure]);
     vi.advanceTimersByTime(1000);
-    passes.begin(['a', 'b']);
+    passes.begin(['a', 'b'], 0);
     vi.advanceTimersByTime(1000);
-    passes.done('a', false);
-    passes.done('b', false);
+    passes.done('a', []);
+    passes.done('b', []);
     expect(ends).toEqual([['succeeded', 1]]);
+  });
+
+  test('says when it began, and of its failures how many there were and which was the first', () => {
+    const ends: TrackedPass[] = [];
+    const passes = new PassTracker((pass) => ends.push(pass));
+    passes.begin(['a', 'b', 'c'], 1_000);
+    passes.done('a', []);
+    passes.done('b', [failure, { ...failure, name: 'weekly' }]);
+    passes.done('c', [{ ...failure, namespace: 'team-c' }]);
+    expect(ends).toEqual([
+      {
+        outcome: 'partial',
+        start: 1_000,
+        seconds: 0,
+        failure: '3 backups could not be brought back, among them team-a/daily: QuotaDenied: exceeded quota',
+      },
+    ]);
+    passes.begin([], 2_000);
+    expect(ends[1]).toEqual({ outcome: 'succeeded', start: 2_000, seconds: 0 });
+  });
+
+  test('that is given up never ends, and says when it began', () => {
+    const { passes, ends } = tracked();
+    expect(passes.giveUp()).toBeUndefined();
+    passes.begin(['a'], 3_000);
+    expect(passes.giveUp()).toBe(3_000);
+    expect(passes.giveUp()).toBeUndefined();
+    passes.done('a', []);
+    expect({ ends, remaining: passes.remaining }).toEqual({ ends: [], remaining: 0 });
   });
 });
 

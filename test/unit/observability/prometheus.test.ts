@@ -95,27 +95,17 @@ describe('the metrics', () => {
     expect(valueOf(text, 'nab_sync_backups{action="none",reason="Present"}')).toBe(8);
   });
 
-  test('keep the last success when a pass fails, and the last failure when one succeeds', async () => {
+  test('show how the passes went, and what never happened as 0', async () => {
     const text = await rendered((metrics) => {
-      metrics.passStarted(1_000_000);
-      metrics.passEnded(1_001_000, 'succeeded', 1);
       metrics.passStarted(2_000_000);
-      metrics.passEnded(2_001_500, 'partial', 1.5);
-      metrics.passEnded(3_000_000, 'failed', 1);
+      metrics.passEnded('partial', 1.5);
+      metrics.passHistory({ lastFailure: 2_001_500, consecutiveFailures: 2 });
     });
     expect(valueOf(text, 'nab_sync_last_attempt_timestamp_seconds')).toBe(2_000);
-    expect(valueOf(text, 'nab_sync_last_success_timestamp_seconds')).toBe(1_001);
-    expect(valueOf(text, 'nab_sync_last_failure_timestamp_seconds')).toBe(3_000);
+    expect(valueOf(text, 'nab_sync_last_success_timestamp_seconds')).toBe(0);
+    expect(valueOf(text, 'nab_sync_last_failure_timestamp_seconds')).toBe(2_001.5);
     expect(valueOf(text, 'nab_sync_consecutive_failures')).toBe(2);
-  });
-
-  test('reset the consecutive failures at the next success, and nothing else', async () => {
-    const text = await rendered((metrics) => {
-      metrics.passEnded(1_000, 'failed', 1);
-      metrics.passEnded(2_000, 'succeeded', 1);
-    });
-    expect(valueOf(text, 'nab_sync_consecutive_failures')).toBe(0);
-    expect(valueOf(text, 'nab_sync_last_failure_timestamp_seconds')).toBe(1);
+    expect(valueOf(text, 'nab_sync_pass_duration_seconds_sum{outcome="partial"}')).toBe(1.5);
   });
 
   test('show the phase that a watch is in, the others at 0', async () => {
