@@ -65,7 +65,7 @@ export interface PassContext {
 export interface PassOptions {
   /** Where its creates wait for a slot. */
   readonly lane: Exclude<Lane, 'status'>;
-  /** Nothing says that the namespace takes NABs: one create goes ahead alone before the others follow. */
+  /** Nothing says that the namespace takes NABs: one create, and later one status, goes ahead alone before the others. */
   readonly probe: boolean;
   /**
    * By Backup: the pass in which its creation was last tried and failed. Those never tried go first, then those that
@@ -182,6 +182,8 @@ export class NamespacePass {
   readonly #repairs: Decided[] = [];
   readonly #statuses: PendingStatus[] = [];
   #statusesUnderWay = 0;
+  /** Only with `probe`. */
+  #firstCompletion: Promise<void> | undefined;
   readonly #results = new Map<string, ItemResult>();
   readonly #creating: Progress = { doubts: 0, stopped: undefined };
   /** Statuses, first ones and repairs. */
@@ -225,8 +227,7 @@ export class NamespacePass {
       const task = this.#nextCreate();
       if (item === undefined || task === undefined) return;
       await task();
-      const failure = this.#results.get(item.backup.name)?.failure;
-      if (failure?.reason === 'Timeout') this.#creating.stopped ??= failure;
+      this.#endIfTimedOut(item, this.#creating);
     }
   }
 
@@ -283,20 +284,37 @@ export class NamespacePass {
     if (pending === undefined) return undefined;
     this.#statusesUnderWay += 1;
     return () =>
-      this.#context.slots
-        .run('status', () => this.#settleErrors(pending.item, this.#completing, () => this.#writeFirstStatus(pending)))
-        .finally(() => {
-          pending.kept?.take();
-          this.#statusesUnderWay -= 1;
-        });
+      this.#complete(pending.item, () => this.#writeFirstStatus(pending)).finally(() => {
+        pending.kept?.take();
+        this.#statusesUnderWay -= 1;
+      });
   }
 
   #nextRepair(): Task | undefined {
     if (!this.#mayGoOn(this.#completing)) return undefined;
     const item = this.#repairs.pop();
     if (item === undefined) return undefined;
-    return () =>
-      this.#context.slots.run('status', () => this.#settleErrors(item, this.#completing, () => this.#repair(item)));
+    return () => this.#complete(item, () => this.#repair(item));
+  }
+
+  /** Writes a status, first or repaired. As with creates, the first goes ahead alone, and one that gets no answer ends it. */
+  async #complete(item: Decided, work: () => Promise<void>): Promise<void> {
+    const run = (): Promise<void> =>
+      this.#context.slots.run('status', () => this.#settleErrors(item, this.#completing, work));
+    if (!this.#options.probe) return run();
+    if (this.#firstCompletion === undefined) {
+      this.#firstCompletion = run().then(() => {
+        this.#endIfTimedOut(item, this.#completing);
+      });
+      return this.#firstCompletion;
+    }
+    await this.#firstCompletion;
+    return run();
+  }
+
+  #endIfTimedOut(item: Decided, progress: Progress): void {
+    const failure = this.#results.get(item.backup.name)?.failure;
+    if (failure?.reason === 'Timeout') progress.stopped ??= failure;
   }
 
   async #create(item: Decided): Promise<void> {

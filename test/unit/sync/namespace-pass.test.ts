@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import countBy from 'lodash/countBy.js';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeErrorCode } from '../../../src/kube/errors.ts';
 import { isJsonObject } from '../../../src/kube/json.ts';
@@ -239,14 +240,6 @@ describe('a NAB that is there already when it is created (409)', () => {
       reason: 'Missing',
       until: clock.now + second,
     });
-  });
-
-  test('is believed as it was read, whatever the caches think, and only for its own name', async () => {
-    const world = passWorld({}, finding(nonAdminBackup({ nacuuid: 'x' })), {
-      // As if the store knew better: it does not take what it is told.
-      nonAdminBackups: { set: () => undefined, delete: () => undefined },
-    });
-    expect((await world.run()).get('team-a-daily-1')).toMatchObject({ outcome: 'conflict', reason: 'NameTaken' });
   });
 
   test('is remembered, so that the next decision rests on it', async () => {
@@ -687,6 +680,22 @@ describe('after a denial', () => {
     const results = await run({ probe: true });
     expect(client.count('create')).toBe(1);
     expect([...results.values()].every(({ reason }) => reason === 'Timeout')).toBe(true);
+  });
+
+  test('a webhook that hangs on statuses costs one status; the NABs are there and are completed later', async () => {
+    const { run, client } = passWorld({ backups: backupsNamed(numbered(20)) }, (call) =>
+      isStatus(call) ? failing(call, 'Timeout') : undefined,
+    );
+    const results = await run({ probe: true });
+    expect(client.count('update')).toBe(1);
+    expect(client.count('create')).toBe(20);
+    expect(countBy([...results.values()], 'outcome')).toEqual({ created: 19, failed: 1 });
+  });
+
+  test('a status that is written lets the others follow at once', async () => {
+    const { run, client } = passWorld({ backups: backupsNamed(numbered(20)) });
+    await run({ probe: true });
+    expect(client.count('update')).toBe(20);
   });
 
   test('a policy that denies one backup lets its neighbours through, one at a time until one succeeds', async () => {
