@@ -1,11 +1,16 @@
-import { describe, expect, it } from 'vitest';
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
 import { z } from 'zod';
 import { objectAt, stringAt } from '../../src/kube/json.ts';
 import type { JsonObject } from '../../src/kube/resource.ts';
 import { ApiClient } from '../support/api-client.ts';
-import { readFile } from 'node:fs/promises';
 import { isolated } from '../support/isolated.ts';
-import { renderManifests } from '../support/manifests.ts';
+import { installCrds } from '../support/control-plane/install-crds.ts';
+import { loadMonitoringCrds } from '../support/control-plane/crd-files.ts';
+import { overlayNames, renderManifests, renderOverlay } from '../support/manifests.ts';
 
 const here = await isolated();
 const { kubectl } = here;
@@ -71,13 +76,16 @@ describe('the base', () => {
     }
   });
 
-  it('can be installed twice on a cluster: with a suffix the two share no object', async () => {
-    const second = await renderManifests({ kubectl, namespace: here.oadpNamespace, nameSuffix: '-two' });
-    const key = (object: JsonObject): string => `${String(object['kind'])}/${nameOf(object)}`;
-    expect(second.map(key).filter((name) => rendered.map(key).includes(name))).toEqual([]);
-    expect(only('ClusterRoleBinding', second)).toMatchObject({
-      roleRef: { name: 'nab-sync-two' },
-      subjects: [{ name: 'nab-sync-two', namespace: here.oadpNamespace }],
+  it('lets its pods talk to name resolution and the API server, be asked for metrics, and nothing else', () => {
+    const { spec } = only('NetworkPolicy');
+    expect(spec).toMatchObject({
+      podSelector: { matchLabels: { 'app.kubernetes.io/name': 'nab-sync' } },
+      policyTypes: ['Ingress', 'Egress'],
+      ingress: [{ from: [{ namespaceSelector: {} }], ports: [{ port: 'metrics' }] }],
+      egress: [
+        { ports: [{ port: 53 }, { port: 53 }, { port: 5353 }, { port: 5353 }] },
+        { ports: [{ port: 443 }, { port: 6443 }] },
+      ],
     });
   });
 
@@ -126,5 +134,56 @@ describe('installed on a server', () => {
       patches: [{ target: { kind: 'Role' }, patch: '[{"op": "remove", "path": "/rules/0/verbs/0"}]' }],
     });
     expect(role.parse(only('Role', patched)).rules[0]?.verbs).toEqual(['list', 'watch']);
+  });
+});
+
+/** What tells one object on a server from all others. */
+const identityOf = (object: JsonObject): string =>
+  [object['apiVersion'], object['kind'], objectAt(object, 'metadata')['namespace'] ?? '', nameOf(object)].join(' ');
+
+/** Belongs to no install: a kind, or a right that adds itself to Kubernetes' own roles. */
+function isCommon(object: JsonObject): boolean {
+  const labels = Object.keys(objectAt(objectAt(object, 'metadata'), 'labels'));
+  return (
+    object['kind'] === 'CustomResourceDefinition' ||
+    labels.some((label) => label.startsWith('rbac.authorization.k8s.io/aggregate-to-'))
+  );
+}
+
+describe.each(await overlayNames())('overlay %s', (overlay) => {
+  beforeAll(async () => {
+    await installCrds(here.api, await loadMonitoringCrds());
+  });
+
+  it('is taken by a server as it is, every field known', async () => {
+    const objects = await renderOverlay(kubectl, overlay, here.oadpNamespace);
+    const file = await here.file(`${overlay}.yaml`, objects.map((object) => stringify(object)).join('---\n'));
+    const { stdout } = await promisify(execFile)(kubectl, [
+      `--kubeconfig=${here.adminKubeconfig}`,
+      ...['apply', '--server-side', '--dry-run=server', '--validate=strict', '-f', file],
+    ]);
+    expect(objects.length).toBeGreaterThan(0);
+    expect(stdout.trim().split('\n')).toHaveLength(objects.length);
+  });
+
+  it('copied for a second OADP namespace on the cluster, shares no object with the first', async () => {
+    const first = await renderOverlay(kubectl, overlay, 'oadp-one');
+    const second = await renderOverlay(kubectl, overlay, 'oadp-two');
+    const taken = new Set(first.map(identityOf));
+    const own = second.filter((object) => !isCommon(object));
+    expect(own.map(identityOf).filter((identity) => taken.has(identity))).toEqual([]);
+    for (const namespace of ['oadp-one', 'openshift-adp']) expect(JSON.stringify(second)).not.toContain(namespace);
+    for (const object of second.filter(isCommon)) expect(first).toContainEqual(object);
+  });
+
+  it('binds its own ServiceAccount to its own roles', async () => {
+    const objects = await renderOverlay(kubectl, overlay, 'oadp-two');
+    const known = new Set(objects.map((object) => `${String(object['kind'])} ${nameOf(object)}`));
+    for (const binding of ['ClusterRoleBinding', 'RoleBinding'].flatMap((kind) => ofKind(kind, objects))) {
+      const { kind, name } = objectAt(binding, 'roleRef');
+      expect(known).toContain(`${String(kind)} ${String(name)}`);
+      expect(binding['subjects']).toEqual([{ kind: 'ServiceAccount', name: 'nab-sync', namespace: 'oadp-two' }]);
+    }
+    expect(known).toContain('ServiceAccount nab-sync');
   });
 });

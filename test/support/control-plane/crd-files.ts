@@ -6,11 +6,15 @@ import type { JsonObject } from '../../../src/kube/resource.ts';
 import { go, GoMissingError } from './go-tool.ts';
 import { SetupError } from './setup-error.ts';
 
-/**
- * The real CRDs, as their projects publish them, read out of the Go module cache: a copy in this project would go stale.
- * `files` says which of a module's CRDs are its own (the operator also carries older copies of Velero's).
- */
-const sources = [
+/** CRDs of one module; `files` says which are its own (the operator also carries older copies of Velero's). */
+interface Source {
+  readonly module: string;
+  readonly directory: string;
+  readonly files: RegExp;
+}
+
+/** The real CRDs, as their projects publish them, read out of the Go module cache: a copy in this project would go stale. */
+const sources: readonly Source[] = [
   { module: 'github.com/vmware-tanzu/velero@v1.18.3', directory: 'config/crd/v1/bases', files: /^velero\.io_/ },
   // Data movement: the non-admin controller does not start without them.
   { module: 'github.com/vmware-tanzu/velero@v1.18.3', directory: 'config/crd/v2alpha1/bases', files: /^velero\.io_/ },
@@ -19,31 +23,46 @@ const sources = [
     directory: 'config/crd/bases',
     files: /^oadp\.openshift\.io_/,
   },
-] as const;
+];
+
+const monitoringSource: Source = {
+  module: 'github.com/prometheus-operator/prometheus-operator@v0.85.0',
+  directory: 'example/prometheus-operator-crd',
+  files: /_(?:servicemonitors|prometheusrules)\.yaml$/,
+};
 
 /**
  * The CustomResourceDefinitions of Velero and OADP, as the API server takes them. They come from the directory that
  * NAB_SYNC_CRD_DIR names, if set (for machines without Go), else from the Go module cache or proxy. Throws `SetupError`.
  */
 export async function loadCrds(): Promise<JsonObject[]> {
+  return await load(sources, /^(?!monitoring\.coreos\.com_).*\.ya?ml$/);
+}
+
+/** Those of the Prometheus operator that manifests/monitoring needs; from where `loadCrds` has its own. */
+export async function loadMonitoringCrds(): Promise<JsonObject[]> {
+  return await load([monitoringSource], monitoringSource.files);
+}
+
+async function load(wanted: readonly Source[], filesWithoutGo: RegExp): Promise<JsonObject[]> {
   const directory = process.env['NAB_SYNC_CRD_DIR'];
-  if (directory !== undefined && directory !== '') return await readCrds(resolve(directory), /\.ya?ml$/);
+  if (directory !== undefined && directory !== '') return await readCrds(resolve(directory), filesWithoutGo);
   const found = await Promise.all(
-    (await moduleDirectories()).map(({ source, root }) => readCrds(join(root, source.directory), source.files)),
+    (await moduleDirectories(wanted)).map(({ source, root }) => readCrds(join(root, source.directory), source.files)),
   );
   return found.flat();
 }
 
 const noCrds =
-  'no CRDs of Velero and OADP to install: install Go, whose module proxy has them, or set NAB_SYNC_CRD_DIR to a directory ' +
+  'no CRDs to install: install Go, whose module proxy has them, or set NAB_SYNC_CRD_DIR to a directory ' +
   'that holds them as YAML files';
 
 const downloadedModule = z.object({ Path: z.string(), Dir: z.string() });
 
-async function moduleDirectories(): Promise<{ source: (typeof sources)[number]; root: string }[]> {
+async function moduleDirectories(wanted: readonly Source[]): Promise<{ source: Source; root: string }[]> {
   try {
     return await Promise.all(
-      sources.map(async (source) => {
+      wanted.map(async (source) => {
         const answer = await go(['mod', 'download', '-json', source.module]);
         return { source, root: downloadedModule.parse(JSON.parse(answer)).Dir };
       }),

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { KubeError, type KubeErrorCode } from '../../../src/kube/errors.ts';
@@ -16,55 +16,9 @@ import {
   type Reason,
 } from '../../../src/sync/reasons.ts';
 import { claimRules, readinessRules, targetRules } from '../../../src/sync/rules.ts';
+import { codeSpans, pages, root, rows, section, text } from './markdown.ts';
 
 /** The documentation says what the code says. Everything here reads the committed pages themselves. */
-
-const root = join(import.meta.dirname, '../../..');
-
-const pages = [
-  'README.md',
-  'CONTRIBUTING.md',
-  'CHANGELOG.md',
-  'test/hostile/README.md',
-  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => `docs/${name}`),
-];
-
-function text(path: string): string {
-  return readFileSync(join(root, path), 'utf8');
-}
-
-/** What stands under a heading, down to the next heading of any level. */
-function section(page: string, heading: string): string {
-  const parts = text(page).split(/^#+ /m);
-  const found = parts.filter((part) => part.startsWith(`${heading}\n`));
-  expect(found, `"${heading}" in ${page}`).toHaveLength(1);
-  return found[0] ?? '';
-}
-
-/** The cells of each row of the tables in a text, without their headers. */
-function rows(markdown: string): string[][] {
-  const lines = markdown.split('\n').map((line) => line.trim());
-  return lines
-    .filter((line, index) => line.startsWith('|') && !/^\|[\s|:-]+\|$/.test(line) && !isHeader(lines[index + 1]))
-    .map((line) =>
-      line
-        .slice(1, -1)
-        .split('|')
-        .map((cell) => cell.trim()),
-    );
-}
-
-/** Whether the line above this one is the header of a table. */
-function isHeader(next: string | undefined): boolean {
-  return next !== undefined && /^\|[\s|:-]+\|$/.test(next);
-}
-
-/** The texts between backticks. */
-function codeSpans(markdown: string): string[] {
-  return [...markdown.matchAll(/`([^`\n]+)`/g)].flatMap(([, span]) => span ?? []);
-}
 
 const reasonWord = /^(?:[A-Z][a-z]+)+$/;
 
