@@ -1,7 +1,7 @@
 import isEqual from 'lodash/isEqual.js';
 import type { CommandContext } from '../controller/context.ts';
+import { rights } from '../controller/rights.ts';
 import { qualifiedName } from '../kube/resource.ts';
-import * as kinds from '../oadp/kinds.ts';
 import { healthPage, startServer, type Pages, type RunningServer } from '../observability/http-server.ts';
 import { createPrometheusMetrics, type PrometheusMetrics } from '../observability/prometheus.ts';
 import { formatDuration } from '../settings/duration.ts';
@@ -68,7 +68,9 @@ export async function run(
   runController: (context: CommandContext) => Promise<void>,
   graceMs = stopGraceMs,
 ): Promise<CommandResult> {
-  const prometheus = createPrometheusMetrics({ version, watched: Object.values(kinds).map(qualifiedName) });
+  const requests = rights.map(({ verb, resource }) => ({ verb, resource: qualifiedName(resource) }));
+  const watched = requests.filter(({ verb }) => verb === 'watch').map(({ resource }) => resource);
+  const prometheus = createPrometheusMetrics({ version, watched, requests });
   context.health.ready.set('synced', () => 'the controller has not started');
   const servers = await startServers(context, prometheus);
   try {

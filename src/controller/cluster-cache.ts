@@ -67,6 +67,7 @@ export class ClusterCache {
   /** Where the answers to our own requests go. */
   readonly nonAdminBackups: PassContext['nonAdminBackups'];
   readonly state: ClusterState;
+  readonly #storageLocations: Store<StorageLocationRecord>;
 
   constructor(options: ClusterCacheOptions) {
     this.#options = options;
@@ -80,6 +81,7 @@ export class ClusterCache {
       nonAdminBackups: this.#store<NonAdminBackupRecord>(),
     };
     const state = new ClusterState(stores, policy);
+    this.#storageLocations = stores.storageLocations;
     this.state = state;
     const inOadpNamespace = { namespace: policy.oadpNamespace, key: byName };
 
@@ -136,6 +138,14 @@ export class ClusterCache {
         stores.nonAdminBackups.delete(key);
       },
     };
+  }
+
+  /** The admin's storage locations whose backups count: the default ones, and those that the settings name. */
+  get adminLocations(): readonly StorageLocationRecord[] {
+    const { storageLocations } = this.#options.policy;
+    return [...this.#storageLocations.values()].filter(
+      ({ owner, isDefault, name }) => owner === 'admin' && (isDefault || storageLocations.includes(name)),
+    );
   }
 
   /** Whether every kind has been listed once. Before that nothing may be decided. */

@@ -8,7 +8,7 @@ import { LeaderElector, processIdentity } from '../kube/leader-elector.ts';
 import { OutageGate } from '../kube/outage-gate.ts';
 import type { ReflectorState } from '../kube/reflector.ts';
 import { qualifiedName, type Resource } from '../kube/resource.ts';
-import { dataProtectionApplications, namespaces } from '../oadp/kinds.ts';
+import { backupStorageLocations, dataProtectionApplications, namespaces } from '../oadp/kinds.ts';
 import { describeSettings } from '../settings/settings.ts';
 import { actionOf, isDecisionReason, type DecisionReason, type Reason } from '../sync/reasons.ts';
 import { toFailure } from '../sync/tally.ts';
@@ -98,9 +98,10 @@ class Controller {
       oadpNamespace: settings.oadpNamespace.value,
       setting: settings.syncPeriod,
       log,
-      onPeriod: ({ periodMs }) => {
-        this.#resync.setPeriod(periodMs);
-        metrics.syncPeriod(periodMs);
+      locations: () => this.#cache.adminLocations,
+      onChange: (inForce) => {
+        this.#resync.setPeriod(inForce.period.periodMs);
+        metrics.periods(inForce);
       },
       onReflectorState: (state) => {
         this.#reflectorChanged(qualifiedName(dataProtectionApplications), state);
@@ -113,8 +114,9 @@ class Controller {
   }
 
   async run(): Promise<void> {
-    const { settings, log, signal, health } = this.#context;
+    const { settings, log, signal, health, metrics } = this.#context;
     log.info({ settings: describeSettings(settings), identity: this.#identity }, 'nab-sync starts');
+    metrics.settings(settings);
     health.ready.set('synced', () =>
       this.#cache.hasSynced ? undefined : `the first lists are not complete: ${this.#cache.stale ?? 'nearly there'}`,
     );
@@ -228,6 +230,7 @@ class Controller {
   }
 
   #enqueue(dirty: Iterable<string>, resource: Resource): void {
+    if (resource === backupStorageLocations) this.#period.settle();
     const priority = resource === namespaces ? urgency.namespace : urgency.change;
     for (const namespace of dirty) this.#queue?.add(namespace, priority);
   }

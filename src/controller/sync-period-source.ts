@@ -13,16 +13,32 @@ import {
   type EffectiveSyncPeriod,
 } from '../settings/dpa.ts';
 import { formatDuration } from '../settings/duration.ts';
+import {
+  judgePeriods,
+  periodsOf,
+  type LocationPeriod,
+  type Periods,
+  type SettingsWarning,
+} from '../settings/period-order.ts';
 import type { Setting } from '../settings/settings.ts';
+
+/** What is in force now. */
+export interface PeriodsInForce {
+  readonly period: EffectiveSyncPeriod;
+  readonly others: Periods;
+  readonly warnings: readonly SettingsWarning[];
+}
 
 export interface SyncPeriodSourceOptions {
   readonly client: KubeClient;
   readonly oadpNamespace: string;
   /** What flag or environment say. */
   readonly setting: Setting<number | undefined>;
+  /** The admin's storage locations whose backups count, as far as they are known. */
+  readonly locations: () => Iterable<LocationPeriod>;
   readonly log: Logger;
-  /** Called with the period in force at the start of `run`, and whenever it changes. */
-  readonly onPeriod: (period: EffectiveSyncPeriod) => void;
+  /** Called with what is in force once the DPA is known, or known to be out of reach, and whenever it changes. */
+  readonly onChange: (inForce: PeriodsInForce) => void;
   readonly onReflectorState: (state: ReflectorState) => void;
 }
 
@@ -33,8 +49,9 @@ export interface SyncPeriodSourceOptions {
 export class SyncPeriodSource {
   readonly #options: SyncPeriodSourceOptions;
   readonly #store = new Store<DpaRecord>();
-  #period: EffectiveSyncPeriod | undefined;
-  #warnings: readonly string[] = [];
+  /** The DPA was read, or cannot be. Before that, a default that does not hold would be logged. */
+  #known = false;
+  #inForce: PeriodsInForce | undefined;
 
   constructor(options: SyncPeriodSourceOptions) {
     this.#options = options;
@@ -52,26 +69,35 @@ export class SyncPeriodSource {
       store: this.#store,
       log,
     });
-    reflector.onState(onReflectorState);
-    this.#store.onChange(() => {
-      this.#settle();
+    reflector.onState((state) => {
+      onReflectorState(state);
+      if (state.phase !== 'syncing' && state.phase !== 'stopped') this.#known = true;
+      this.settle();
     });
-    this.#settle();
+    this.#store.onChange(() => {
+      this.settle();
+    });
     await reflector.run(signal);
   }
 
-  #settle(): void {
-    const { setting, log, onPeriod } = this.#options;
+  /** Looks anew at what is in force; for when a storage location has changed. */
+  settle(): void {
+    if (!this.#known) return;
+    const { setting, locations, log, onChange } = this.#options;
     const dpa = chooseDpa(this.#store.values());
-    if (!isEqual(dpa.warnings, this.#warnings)) {
-      for (const warning of dpa.warnings) log.warn(warning);
-      this.#warnings = dpa.warnings;
-    }
     const period = effectiveSyncPeriod(setting, dpa);
-    if (isEqual(period, this.#period)) return;
-    this.#period = period;
-    const shown = period.periodMs === 0 ? 'off' : formatDuration(period.periodMs);
-    log.info({ syncPeriod: shown, source: period.source }, 'sync period in force');
-    onPeriod(period);
+    const others = periodsOf(dpa, locations());
+    const warnings = [...dpa.warnings, ...judgePeriods(period, dpa, others)];
+    const before = this.#inForce;
+    const now = { period, others, warnings };
+    if (isEqual(now, before)) return;
+    this.#inForce = now;
+    if (!isEqual(period, before?.period)) {
+      const shown = period.periodMs === 0 ? 'off' : formatDuration(period.periodMs);
+      log.info({ syncPeriod: shown, source: period.source }, 'sync period in force');
+    }
+    const told = new Set(before?.warnings.map(({ message }) => message));
+    for (const { code, message } of warnings) if (!told.has(message)) log.warn({ warning: code }, message);
+    onChange(now);
   }
 }

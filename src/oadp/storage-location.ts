@@ -23,6 +23,8 @@ export interface StorageLocationRecord {
   readonly readOnly: boolean;
   readonly available: boolean;
   readonly lastSyncedTime: number | undefined;
+  /** `spec.backupSyncPeriod`, a Go duration, as it stands there. */
+  readonly syncPeriod: string | undefined;
   /**
    * Whose bucket it is: a tenant's NABSL, or `admin` where it carries no mark of one. `unclear` where the marks of a
    * NABSL are there in part: such a bucket may be a tenant's, so it counts for nobody.
@@ -62,6 +64,7 @@ export function toStorageLocationRecord(location: JsonObject): StorageLocationRe
     readOnly: textAt(location, 'spec', 'accessMode') === 'ReadOnly',
     available: textAt(location, 'status', 'phase') === 'Available',
     lastSyncedTime: timeAt(location, 'status', 'lastSyncedTime'),
+    syncPeriod: nameAt(location, 'spec', 'backupSyncPeriod'),
     owner: ownerOf(location),
   };
 }

@@ -1,5 +1,8 @@
 import type { RequestInfo } from '../kube/client.ts';
 import type { ReflectorPhase } from '../kube/reflector.ts';
+import type { EffectiveSyncPeriod } from '../settings/dpa.ts';
+import type { Periods, SettingsWarning } from '../settings/period-order.ts';
+import type { Settings } from '../settings/settings.ts';
 import type { Action, DecisionReason, FailureReason } from '../sync/reasons.ts';
 
 /** How a reconcile of one namespace, or a pass over all, ended. */
@@ -59,8 +62,14 @@ export interface Metrics {
   /** How many requests of passes may be in flight at once. */
   concurrencyLimit(requests: number): void;
   leader(leading: boolean): void;
-  /** The interval in force; 0 = none. */
-  syncPeriod(milliseconds: number): void;
+  /** What flags and environment settled; not what the DPA adds. */
+  settings(settings: Settings): void;
+  /** The interval in force and those that it has to fit in with, in milliseconds; 0 = none. */
+  periods(inForce: {
+    readonly period: EffectiveSyncPeriod;
+    readonly others: Periods;
+    readonly warnings: readonly SettingsWarning[];
+  }): void;
 }
 
 function ignore(): void {
@@ -87,5 +96,6 @@ export const noMetrics: Metrics = {
   reflector: ignore,
   concurrencyLimit: ignore,
   leader: ignore,
-  syncPeriod: ignore,
+  settings: ignore,
+  periods: ignore,
 };

@@ -1,5 +1,9 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
+import type { RequestInfo } from '../kube/client.ts';
 import type { ReflectorPhase } from '../kube/reflector.ts';
+import { flags } from '../settings/flags.ts';
+import { settingsWarnings } from '../settings/period-order.ts';
+import { describeSettings, sources } from '../settings/settings.ts';
 import { actionOf, failureReasons, type Action, type DecisionReason } from '../sync/reasons.ts';
 import { passOutcomes, type Metrics } from './metrics.ts';
 
@@ -8,6 +12,8 @@ export interface PrometheusOptions {
   readonly version: string;
   /** The kinds that are watched (`backups.velero.io`), so that each has its series before its first event. */
   readonly watched: readonly string[];
+  /** What is asked of the API server, for the same reason. */
+  readonly requests: readonly Pick<RequestInfo, 'verb' | 'resource'>[];
 }
 
 /** Metrics and the page that shows them. */
@@ -28,14 +34,37 @@ const reflectorPhases = Object.keys({
   stopped: true,
 } satisfies Record<ReflectorPhase, true>);
 
+/** Everything that can come of a request, held complete by its type. */
+const requestCodes = Object.keys({
+  OK: true,
+  Timeout: true,
+  Unreachable: true,
+  Unauthorized: true,
+  Forbidden: true,
+  NotFound: true,
+  NamespaceNotFound: true,
+  NamespaceTerminating: true,
+  KindNotInstalled: true,
+  AlreadyExists: true,
+  Conflict: true,
+  Gone: true,
+  TooLarge: true,
+  Invalid: true,
+  BadRequest: true,
+  Throttled: true,
+  ServerError: true,
+  Malformed: true,
+  Aborted: true,
+} satisfies Record<RequestInfo['code'], true>);
+
 /** From one request's time to that of a pass over everything. */
 const durations = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
 
-/** Up to the deadline of a list. Few, since they are multiplied by verb, resource and code. */
+/** Up to the deadline of a list. Few, since they are multiplied by verb and resource. */
 const requestDurations = [0.005, 0.02, 0.1, 0.5, 1, 5, 30];
 
 /** A registry of its own, so that two in one process (tests) do not meet. */
-export function createPrometheusMetrics({ version, watched }: PrometheusOptions): PrometheusMetrics {
+export function createPrometheusMetrics({ version, watched, requests }: PrometheusOptions): PrometheusMetrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -69,10 +98,15 @@ export function createPrometheusMetrics({ version, watched }: PrometheusOptions)
   const adds = counter('workqueue_adds_total', 'Namespaces put into the queue.');
   const retries = counter('workqueue_retries_total', 'Namespaces put into the queue again after a failure.');
   const waits = histogram('workqueue_queue_duration_seconds', 'How long a namespace waited for its turn.');
-  const requests = histogram(
-    'request_duration_seconds',
-    'Duration of requests to the API server, by verb, resource and what came of it (OK, or the error).',
+  const asked = counter(
+    'requests_total',
+    'Requests to the API server, by verb, resource and what came of it (OK, or the error).',
     ['verb', 'resource', 'code'],
+  );
+  const askedFor = histogram(
+    'request_duration_seconds',
+    'Duration of requests to the API server, by verb and resource; of a watch, until its answer began.',
+    ['verb', 'resource'],
     requestDurations,
   );
   const phases = gauge('reflector_phase', 'State of the watch on a kind: 1 for the phase that it is in.', [
@@ -88,6 +122,23 @@ export function createPrometheusMetrics({ version, watched }: PrometheusOptions)
   );
   const leader = gauge('leader', '1 = this process holds the Lease, or needs none.');
   const syncPeriod = gauge('sync_period_seconds', 'The interval in force between two passes; 0 = none.');
+  const locationPeriod = gauge(
+    'storage_location_sync_period_seconds',
+    'How often Velero reads the storage location of the admin that it reads least often; 0 = never, or none.',
+  );
+  const collectionPeriod = gauge(
+    'garbage_collection_period_seconds',
+    'How often the non-admin controller deletes Velero Backups without a NonAdminBackup; 0 = never.',
+  );
+  const settingSource = gauge('setting_source', 'Where a setting comes from: 1 for the source in force.', [
+    'setting',
+    'source',
+  ]);
+  const settingsWarning = gauge(
+    'settings_warning',
+    '1 = the settings do not fit together; the log says what to change.',
+    ['warning'],
+  );
   gauge('build_info', 'Always 1; the version is in the labels.', ['version', 'node_version']).set(
     { version, node_version: process.versions.node },
     1,
@@ -103,6 +154,15 @@ export function createPrometheusMetrics({ version, watched }: PrometheusOptions)
     passes.zero({ outcome });
     reconciles.zero({ outcome });
   }
+  for (const { verb, resource } of requests) {
+    askedFor.zero({ verb, resource });
+    for (const code of requestCodes) asked.inc({ verb, resource, code }, 0);
+  }
+  for (const warning of settingsWarnings) settingsWarning.set({ warning }, 0);
+  const setSource = (setting: string, inForce: string): void => {
+    for (const source of sources) settingSource.set({ setting, source }, source === inForce ? 1 : 0);
+  };
+  for (const { name } of flags) setSource(name, '');
   for (const resource of watched) {
     for (const phase of reflectorPhases) phases.set({ resource, phase }, 0);
     phaseSince.set({ resource }, 0);
@@ -161,7 +221,8 @@ export function createPrometheusMetrics({ version, watched }: PrometheusOptions)
       reconciles.observe({ outcome }, seconds);
     },
     request({ verb, resource, code, seconds }) {
-      requests.observe({ verb, resource, code }, seconds);
+      asked.inc({ verb, resource, code });
+      askedFor.observe({ verb, resource }, seconds);
     },
     reflector(resource, phase, since) {
       for (const each of reflectorPhases) phases.set({ resource, phase: each }, each === phase ? 1 : 0);
@@ -173,8 +234,16 @@ export function createPrometheusMetrics({ version, watched }: PrometheusOptions)
     leader(leading) {
       leader.set(leading ? 1 : 0);
     },
-    syncPeriod(milliseconds) {
-      syncPeriod.set(milliseconds / 1_000);
+    settings(settings) {
+      for (const [setting, { source }] of Object.entries(describeSettings(settings))) setSource(setting, source);
+    },
+    periods({ period, others, warnings }) {
+      syncPeriod.set(period.periodMs / 1_000);
+      setSource('sync-period', period.source);
+      locationPeriod.set((others.location?.periodMs ?? 0) / 1_000);
+      collectionPeriod.set(others.collectionMs / 1_000);
+      const present = new Set<string>(warnings.map(({ code }) => code));
+      for (const warning of settingsWarnings) settingsWarning.set({ warning }, present.has(warning) ? 1 : 0);
     },
   };
   return { metrics, contentType: registry.contentType, render: () => registry.metrics() };

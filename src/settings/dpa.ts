@@ -2,6 +2,7 @@ import type { JsonObject } from '../kube/resource.ts';
 import { nameAt, valueAt } from '../oadp/read.ts';
 import { printable, quoted } from '../oadp/printable.ts';
 import { DurationError, parseDuration } from './duration.ts';
+import type { SettingsWarning } from './period-order.ts';
 import type { Setting, Source } from './settings.ts';
 import { defaultSyncPeriodMs, parseSyncPeriod } from './sync-period.ts';
 
@@ -28,7 +29,7 @@ export interface DpaSettings {
   readonly collectionPeriodMs?: number;
   readonly veleroSyncPeriodMs?: number;
   /** To be told once, and again when they change. */
-  readonly warnings: readonly string[];
+  readonly warnings: readonly SettingsWarning[];
 }
 
 /** The interval in force. `periodMs` 0 = none: a pass at start and on events only. */
@@ -91,15 +92,17 @@ export function chooseDpa(records: Iterable<DpaRecord>): DpaSettings {
   const enabled = sorted.filter((record) => record.enabled);
   const chosen = enabled[0];
   const velero = chosen ?? sorted[0];
-  const warnings = (chosen ?? velero)?.problems.slice() ?? [];
+  const warnings = ((chosen ?? velero)?.problems ?? []).map((message): SettingsWarning => ({
+    code: 'DpaFieldUnusable',
+    message,
+  }));
   if (chosen !== undefined && enabled.length > 1) {
     const names = enabled.map(({ name }) => printable(name)).join(', ');
-    warnings.unshift(
-      `several DataProtectionApplications enable non-admin backups (${names}); ${printable(chosen.name)} is used: disable the others`,
-    );
+    const message = `several DataProtectionApplications enable non-admin backups (${names}); ${printable(chosen.name)} is used: disable the others`;
+    warnings.unshift({ code: 'SeveralDpas', message });
   }
   return {
-    ...(chosen !== undefined && { name: chosen.name }),
+    ...(chosen !== undefined && { name: printable(chosen.name) }),
     ...(chosen?.syncPeriodMs !== undefined && { syncPeriodMs: chosen.syncPeriodMs }),
     ...(chosen?.collectionPeriodMs !== undefined && { collectionPeriodMs: chosen.collectionPeriodMs }),
     ...(velero?.veleroSyncPeriodMs !== undefined && { veleroSyncPeriodMs: velero.veleroSyncPeriodMs }),

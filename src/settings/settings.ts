@@ -9,7 +9,8 @@ import { podNamespace, type Host } from './host.ts';
 import { SettingsError } from './settings-error.ts';
 import { parseSyncPeriod } from './sync-period.ts';
 
-export type Source = 'flag' | 'environment' | 'dpa' | 'default';
+export const sources = ['flag', 'environment', 'dpa', 'default'] as const;
+export type Source = (typeof sources)[number];
 
 /** A value in force and where it came from. */
 export interface Setting<T> {

@@ -30,7 +30,7 @@ export class MetricsPage {
 
   /** Requests to the API server that are over. */
   requests(accept: (labels: Readonly<Record<string, string>>) => boolean = () => true): number {
-    return this.sum('nab_sync_request_duration_seconds_count', accept);
+    return this.sum('nab_sync_requests_total', accept);
   }
 }
 

@@ -74,6 +74,10 @@ describe('the interval', () => {
 
     await objects.patch(kinds.dataProtectionApplications, ref, { spec: { nonAdmin: { backupSyncPeriod: '0s' } } });
     await controller.line('sync period in force', { syncPeriod: 'off', source: 'dpa' });
+    // 0 is meant for the NAC's synchronizer, so an admin may not know what it does to ours.
+    const off = controller.log().find(({ warning }) => warning === 'IntervalOff');
+    expect(off?.msg).toMatch(/^there is no interval, since spec\.nonAdmin\.backupSyncPeriod .* set SYNC_PERIOD/);
+    expect((await metricsOf(controller)).value('nab_sync_settings_warning{warning="IntervalOff"}')).toBe(1);
     await objects.deleteObject(dpa);
     await eventually(() => {
       expect(controller.log().filter(({ msg }) => msg === 'sync period in force')).toMatchObject([
@@ -97,6 +101,54 @@ describe('the interval', () => {
     );
     await morePasses(controller, 2);
     expect(controller.log().filter(({ msg }) => msg === 'sync period in force')).toHaveLength(1);
+    await objects.deleteObject(dpa);
+  });
+
+  it('of the DPA is logged once, with its source, and not before the DPA was read', async () => {
+    const dpa = await objects.create(gen.dataProtectionApplication({ backupSyncPeriod: '5m' }));
+    const controller = await job.controller();
+    await controller.line('sync period in force', { syncPeriod: '5m0s', source: 'dpa' });
+    await controller.firstPass();
+    expect(controller.log().filter(({ msg }) => msg === 'sync period in force')).toHaveLength(1);
+    expect(controller.log().filter(({ warning }) => warning !== undefined)).toEqual([]);
+    await objects.deleteObject(dpa);
+  });
+
+  it('that does not lie between Velero’s and the garbage collector’s is told once, with the value to change, and as a metric', async () => {
+    const dpa = await objects.create(gen.dataProtectionApplication({ garbageCollectionPeriod: '10m' }));
+    const location = { namespace: oadpNamespace, name: 'default' };
+    const controller = await job.controller(['--sync-period', '10m']);
+    const warnings = (): unknown[] =>
+      controller.log().flatMap(({ level, warning }) => (level === 'warn' && warning !== undefined ? [warning] : []));
+    const metric = async (warning: string): Promise<number> =>
+      (await metricsOf(controller)).value(`nab_sync_settings_warning{warning="${warning}"}`);
+
+    await eventually(() => {
+      expect(warnings()).toEqual(['SyncPeriodTooLong']);
+    });
+    const said = controller.log().find(({ warning }) => warning === 'SyncPeriodTooLong');
+    expect(said?.msg).toMatch(
+      /the sync period of 10m0s is not shorter than the 10m0s .* lower --sync-period below that/,
+    );
+    expect([await metric('SyncPeriodTooLong'), await metric('SyncPeriodTooShort')]).toEqual([1, 0]);
+
+    await objects.patch(kinds.backupStorageLocations, location, { spec: { backupSyncPeriod: '15m' } });
+    await eventually(async () => {
+      expect(warnings()).toEqual(['SyncPeriodTooLong', 'SyncPeriodTooShort']);
+      expect(await metric('SyncPeriodTooShort')).toBe(1);
+    });
+    expect((await metricsOf(controller)).value('nab_sync_storage_location_sync_period_seconds')).toBe(900);
+
+    await objects.patch(kinds.backupStorageLocations, location, { spec: { backupSyncPeriod: null } });
+    await objects.patch(
+      kinds.dataProtectionApplications,
+      { namespace: oadpNamespace, name: 'dpa' },
+      { spec: { nonAdmin: { garbageCollectionPeriod: '1h' } } },
+    );
+    await eventually(async () => {
+      expect([await metric('SyncPeriodTooLong'), await metric('SyncPeriodTooShort')]).toEqual([0, 0]);
+    });
+    expect(warnings()).toHaveLength(2);
     await objects.deleteObject(dpa);
   });
 

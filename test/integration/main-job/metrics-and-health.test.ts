@@ -56,7 +56,7 @@ describe('metrics', () => {
       expect(value(what)).toBeLessThanOrEqual(now);
     }
     const created = 'verb="create",resource="nonadminbackups.oadp.openshift.io",code="OK"';
-    expect(value(`request_duration_seconds_count{${created}}`)).toBe(3);
+    expect(value(`requests_total{${created}}`)).toBe(3);
 
     // Every reason has its series from the start, or its first increase would go unseen.
     for (const [reason, action] of Object.entries(actionOf)) {

@@ -100,7 +100,7 @@ describe('the status', () => {
     await eventually(() => {
       expect(passes()).toBeGreaterThanOrEqual(3);
     });
-    const updated = 'nab_sync_request_duration_seconds_count{verb="update",resource="configmaps",code="OK"}';
+    const updated = 'nab_sync_requests_total{verb="update",resource="configmaps",code="OK"}';
     const writes = (await metricsOf(controller)).value(updated);
     expect(writes).toBeGreaterThan(0);
     expect(writes).toBeLessThanOrEqual(passes());

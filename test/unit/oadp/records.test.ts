@@ -110,6 +110,7 @@ describe('of a BackupStorageLocation', () => {
       readOnly: false,
       available: true,
       lastSyncedTime: noon - minute,
+      syncPeriod: undefined,
       owner: 'admin',
     });
   });
@@ -129,6 +130,7 @@ describe('of a BackupStorageLocation', () => {
       readOnly: false,
       available: false,
       lastSyncedTime: undefined,
+      syncPeriod: undefined,
       owner: 'admin',
     });
   });

@@ -1,14 +1,21 @@
 import { describe, expect, test } from 'vitest';
 import { noMetrics } from '../../../src/observability/metrics.ts';
 import { createPrometheusMetrics } from '../../../src/observability/prometheus.ts';
+import { flags } from '../../../src/settings/flags.ts';
+import { settingsWarnings } from '../../../src/settings/period-order.ts';
+import { resolveSettings, sources } from '../../../src/settings/settings.ts';
 import { decisionReasons, failureReasons, refusalReasons } from '../../../src/sync/reasons.ts';
 
 const watched = ['backups.velero.io', 'namespaces'];
+const requests = [
+  { verb: 'create', resource: 'backups.velero.io' },
+  { verb: 'watch', resource: 'namespaces' },
+];
 
 async function rendered(
   use: (metrics: ReturnType<typeof createPrometheusMetrics>['metrics']) => void = () => undefined,
 ) {
-  const prometheus = createPrometheusMetrics({ version: '1.2.3', watched });
+  const prometheus = createPrometheusMetrics({ version: '1.2.3', watched, requests });
   use(prometheus.metrics);
   return prometheus.render();
 }
@@ -30,6 +37,29 @@ describe('before anything has happened', () => {
       expect(text).toMatch(new RegExp(`nab_sync_decisions_total\\{action="\\w+",reason="${reason}"\\} 0`));
     }
     for (const reason of failureReasons) expect(valueOf(text, `nab_sync_failures_total{reason="${reason}"}`)).toBe(0);
+  });
+
+  test('every request that is made has a series for whatever may come of it', async () => {
+    const text = await rendered();
+    for (const { verb, resource } of requests) {
+      const labels = `verb="${verb}",resource="${resource}"`;
+      expect(valueOf(text, `nab_sync_request_duration_seconds_count{${labels}}`)).toBe(0);
+      for (const code of ['OK', 'Forbidden', 'Timeout', 'Aborted']) {
+        expect(valueOf(text, `nab_sync_requests_total{${labels},code="${code}"}`)).toBe(0);
+      }
+    }
+  });
+
+  test('every setting has a series for each source, and every warning one', async () => {
+    const text = await rendered();
+    for (const { name } of flags) {
+      for (const source of sources) {
+        expect(valueOf(text, `nab_sync_setting_source{setting="${name}",source="${source}"}`)).toBe(0);
+      }
+    }
+    for (const warning of settingsWarnings) {
+      expect(valueOf(text, `nab_sync_settings_warning{warning="${warning}"}`)).toBe(0);
+    }
   });
 
   test('every watched kind has a series for each phase, and each outcome a duration', async () => {
@@ -123,26 +153,41 @@ describe('the metrics', () => {
       // As KubeClient calls it: without its object.
       request({ verb: 'create', resource: 'backups.velero.io', code: 'Forbidden', status: 403, seconds: 0.01 });
     });
-    expect(
-      valueOf(
-        text,
-        'nab_sync_request_duration_seconds_count{verb="create",resource="backups.velero.io",code="Forbidden"}',
-      ),
-    ).toBe(1);
+    const labels = 'verb="create",resource="backups.velero.io"';
+    expect(valueOf(text, `nab_sync_requests_total{${labels},code="Forbidden"}`)).toBe(1);
+    expect(valueOf(text, `nab_sync_request_duration_seconds_count{${labels}}`)).toBe(1);
   });
 
-  test('show leadership and the interval', async () => {
+  test('show leadership, and the settings in force with their sources', async () => {
+    const settings = resolveSettings(
+      { concurrency: '4' },
+      { environment: { LOG_LEVEL: 'warn' }, stderrIsTerminal: false, exists: () => false, read: () => undefined },
+    );
     const text = await rendered((metrics) => {
       metrics.leader(true);
-      metrics.syncPeriod(90_000);
+      metrics.settings(settings);
+      metrics.periods({
+        period: { periodMs: 90_000, source: 'dpa' },
+        others: { location: { name: 'default', periodMs: 60_000 }, collectionMs: 3_600_000 },
+        warnings: [{ code: 'SeveralDpas', message: '' }],
+      });
     });
     expect(valueOf(text, 'nab_sync_leader')).toBe(1);
     expect(valueOf(text, 'nab_sync_sync_period_seconds')).toBe(90);
+    expect(valueOf(text, 'nab_sync_storage_location_sync_period_seconds')).toBe(60);
+    expect(valueOf(text, 'nab_sync_garbage_collection_period_seconds')).toBe(3_600);
+    const source = (setting: string, from: string): number =>
+      valueOf(text, `nab_sync_setting_source{setting="${setting}",source="${from}"}`);
+    expect([source('concurrency', 'flag'), source('concurrency', 'default')]).toEqual([1, 0]);
+    expect([source('log-level', 'environment'), source('log-format', 'default')]).toEqual([1, 1]);
+    expect([source('sync-period', 'dpa'), source('sync-period', 'default')]).toEqual([1, 0]);
+    expect(valueOf(text, 'nab_sync_settings_warning{warning="SeveralDpas"}')).toBe(1);
+    expect(valueOf(text, 'nab_sync_settings_warning{warning="IntervalOff"}')).toBe(0);
   });
 
   test('of two instances do not meet', async () => {
-    const one = createPrometheusMetrics({ version: '1', watched });
-    const two = createPrometheusMetrics({ version: '1', watched });
+    const one = createPrometheusMetrics({ version: '1', watched, requests });
+    const two = createPrometheusMetrics({ version: '1', watched, requests });
     one.metrics.created();
     expect(valueOf(await two.render(), 'nab_sync_created_total')).toBe(0);
   });
@@ -165,14 +210,14 @@ test('every metric of ours follows Prometheus’ naming rules and never has a na
     if (type === 'histogram') expect(name).toMatch(/_seconds$/);
   }
   const labels = new Set([...text.matchAll(/(?<=^nab_sync_.*[{,])(\w+)(?==")/gm)].map(([label]) => label));
-  const known = ['action', 'code', 'le', 'node_version', 'outcome', 'phase', 'reason', 'resource', 'verb', 'version'];
-  expect([...labels].sort()).toEqual(known);
+  const known = ['action', 'code', 'le', 'node_version', 'outcome', 'phase', 'reason', 'resource', 'setting', 'source'];
+  expect([...labels].sort()).toEqual([...known, 'verb', 'version', 'warning']);
 });
 
 test('without anybody to tell, every call is taken and ignored', () => {
   noMetrics.decision('create', 'Missing');
   noMetrics.request({ verb: 'get', resource: 'x', code: 'OK', status: 200, seconds: 1 });
   expect(Object.keys(noMetrics).sort()).toEqual(
-    Object.keys(createPrometheusMetrics({ version: '', watched: [] }).metrics).sort(),
+    Object.keys(createPrometheusMetrics({ version: '', watched: [], requests: [] }).metrics).sort(),
   );
 });
