@@ -32,9 +32,8 @@ function expectSame(documented: readonly string[], real: readonly string[], wher
   expect([...documented].sort(), todo(missing, invented, where)).toEqual([...real].sort());
 }
 
-const prometheus = createPrometheusMetrics({ version: '0.0.0', watched: ['backups.velero.io'] });
-// Series that only exist once something has happened.
-prometheus.metrics.request({ verb: 'list', resource: 'backups.velero.io', code: 'OK', status: 200, seconds: 1 });
+const list = { verb: 'list', resource: 'backups.velero.io' };
+const prometheus = createPrometheusMetrics({ version: '0.0.0', watched: [list.resource], requests: [list] });
 const exposition = await prometheus.render();
 
 interface Metric {
