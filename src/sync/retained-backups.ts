@@ -1,3 +1,4 @@
+import { isJsonObject } from '../kube/json.ts';
 import type { JsonObject } from '../kube/resource.ts';
 
 /**
@@ -5,25 +6,29 @@ import type { JsonObject } from '../kube/resource.ts';
  * together. A Backup can be a megabyte, and there may be thousands: one that is not kept is simply read again.
  */
 export class RetainedBackups {
-  readonly #maxBytes: number;
-  #bytes = 0;
+  readonly #maxSize: number;
+  #size = 0;
 
-  /** @param maxBytes bound on the total size as JSON, in UTF-16 units */
-  constructor(maxBytes = 16 * 1024 * 1024) {
-    this.#maxBytes = maxBytes;
+  /** @param maxSize bound on the total size as JSON, in UTF-16 units */
+  constructor(maxSize = 16 * 1024 * 1024) {
+    this.#maxSize = maxSize;
   }
 
-  /** Keeps the object until it is taken; undefined where it does not fit. */
-  keep(object: JsonObject): { take: () => JsonObject } | undefined {
-    const size = JSON.stringify(object).length;
-    if (this.#bytes + size > this.#maxBytes) return undefined;
-    this.#bytes += size;
-    let kept = true;
+  /** Keeps the object until it is taken, which can be done once; undefined where it does not fit. */
+  keep(object: JsonObject): { take: () => JsonObject | undefined } | undefined {
+    // As text it takes half of the memory that it takes as an object, and its size is known.
+    const text = JSON.stringify(object);
+    const { length } = text;
+    if (this.#size + length > this.#maxSize) return undefined;
+    this.#size += length;
+    let kept: string | undefined = text;
     return {
       take: () => {
-        if (kept) this.#bytes -= size;
-        kept = false;
-        return object;
+        if (kept === undefined) return undefined;
+        const parsed: unknown = JSON.parse(kept);
+        kept = undefined;
+        this.#size -= length;
+        return isJsonObject(parsed) ? parsed : undefined;
       },
     };
   }
