@@ -43,6 +43,7 @@ test: lint server ## Run everything that CI runs: lint, then all tests on an emb
 .PHONY: server
 server: $(INSTALLED)
 	@if [ "$${USE_EXISTING_CLUSTER:-}" != true ]; then node test/support/control-plane/build.ts >/dev/null; fi
+	@node test/support/promtool-build.ts
 
 .PHONY: test-unit
 test-unit: $(INSTALLED) ## Run the tests that need no API server
@@ -77,8 +78,10 @@ control-plane: $(INSTALLED) ## Build kube-apiserver, etcd and kubectl if needed,
 	@exec node test/support/control-plane/build.ts
 
 .PHONY: image
-image: build ## Build the container image nab-sync:latest with podman or docker; IMAGE= gives it another name
+image: ## Build the container image nab-sync:latest with podman or docker; IMAGE= gives it another name
 	@for engine in podman docker; do \
-	  if "$$engine" info >/dev/null 2>&1; then exec "$$engine" build --tag '$(or $(IMAGE),nab-sync:latest)' --file manifests/image/Containerfile dist; fi; \
+	  if "$$engine" info >/dev/null 2>&1; then exec "$$engine" build --tag '$(or $(IMAGE),nab-sync:latest)' \
+	    --build-arg VERSION="$$(node -p 'require("./package.json").version')" \
+	    --build-arg REVISION="$$(git rev-parse HEAD 2>/dev/null || echo unknown)" .; fi; \
 	done; \
-	echo 'make image: neither podman nor docker runs here; start one of them, or build manifests/image/Containerfile with dist/ as its context elsewhere' >&2; exit 1
+	echo 'make image: neither podman nor docker runs here; start one of them, or build the Dockerfile of this directory elsewhere' >&2; exit 1

@@ -18,6 +18,8 @@ const noGo =
   'directory with kube-apiserver, etcd and kubectl, or set USE_EXISTING_CLUSTER=true to use the cluster of KUBECONFIG';
 
 export interface GoOptions {
+  /** Directory of the Go module to work in; default that of the control plane. */
+  readonly module?: string;
   /** Called for each line that go prints on stderr. */
   readonly onProgressLine?: (line: string) => void;
   /** Directory that go writes to, removed if this process dies meanwhile. */
@@ -25,12 +27,12 @@ export interface GoOptions {
 }
 
 /**
- * Runs go in the control plane's module and returns its stdout. Throws `GoMissingError`, or after a failure a
+ * Runs go in a module of the project's and returns its stdout. Throws `GoMissingError`, or after a failure a
  * `SetupError` with the last lines that go printed.
  */
 export async function go(args: readonly string[], options: GoOptions = {}): Promise<string> {
   const child = spawnBound('go', args, {
-    cwd: moduleDirectory,
+    cwd: options.module ?? moduleDirectory,
     env: {
       ...process.env,
       // A go.work file above the checkout or a user's own GOFLAGS must not change what is built.
@@ -60,7 +62,9 @@ export async function go(args: readonly string[], options: GoOptions = {}): Prom
   if (child.exitCode === programNotFound) throw new GoMissingError();
   if (child.exitCode !== 0) {
     const output = [...lastLines, unfinished, ...stdout].join('\n').trim();
-    throw new SetupError(`\`go ${args.slice(0, 2).join(' ')}\` failed in test/control-plane:\n${output}`);
+    throw new SetupError(
+      `\`go ${args.slice(0, 2).join(' ')}\` failed in ${options.module ?? moduleDirectory}:\n${output}`,
+    );
   }
   return stdout.join('');
 }
