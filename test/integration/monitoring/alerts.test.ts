@@ -77,7 +77,11 @@ describe.skipIf(promtool === '')('promtool', () => {
   });
 
   it('finds the names and types of our metrics in order', async () => {
-    const page = await createPrometheusMetrics({ version: '0.0.0', watched: ['backups.velero.io'] }).render();
+    const page = await createPrometheusMetrics({
+      version: '0.0.0',
+      watched: ['backups.velero.io'],
+      requests: [],
+    }).render();
     // The metrics of Node and its library are named by others.
     const ours = page.split(/^(?=# HELP )/m).filter((family) => family.startsWith('# HELP nab_sync_'));
     const checking = promisify(execFile)(promtool, ['check', 'metrics']);

@@ -7,6 +7,7 @@ import { parseCommandLine } from '../../../src/commands/command-line.ts';
 import { exitCodes } from '../../../src/commands/exit-codes.ts';
 import { createPrometheusMetrics } from '../../../src/observability/prometheus.ts';
 import { flags, type FlagSpec } from '../../../src/settings/flags.ts';
+import { settingsWarnings } from '../../../src/settings/period-order.ts';
 import { failureReasons } from '../../../src/sync/reasons.ts';
 import { codeBlocks, codeSpans, headings, pages, root, rows, section, text } from './markdown.ts';
 
@@ -230,6 +231,14 @@ describe('reasons', () => {
       expect(advice.length, reason).toBeGreaterThan(5);
     }
     expect(rows(section('docs/reasons.md', 'Why a write failed'))).toHaveLength(failureReasons.length);
+  });
+});
+
+describe('warnings of the settings', () => {
+  test('the runbook has each, and no other', () => {
+    const entry = section('docs/operate.md', 'NabSyncPeriodOrder');
+    const listed = [...entry.matchAll(/^- `(\w+)`: /gm)].flatMap(([, code]) => code ?? []);
+    expectSame(listed, settingsWarnings, 'docs/operate.md, section NabSyncPeriodOrder');
   });
 });
 
