@@ -3,6 +3,7 @@ import { cli } from './commands/cli.ts';
 import { dispatch } from './commands/dispatch.ts';
 import { exitCodes } from './commands/exit-codes.ts';
 import { Interruption, type Surroundings } from './commands/surroundings.ts';
+import { terminalOf } from './commands/terminal.ts';
 import { systemHost } from './settings/host.ts';
 
 // V8 holds on to memory for throughput that the API server never lets us have. docs/performance.md has the figures.
@@ -33,7 +34,7 @@ for (const stream of [process.stdout, process.stderr]) {
 
 const surroundings: Surroundings = {
   host: systemHost(),
-  streams: { out: process.stdout, error: process.stderr },
+  streams: { out: process.stdout, error: process.stderr, terminal: terminalOf(process.stdout, process.env) },
   signal: stopping.signal,
   crashed,
 };

@@ -10,7 +10,7 @@ export type Invocation = {
   | { readonly command: 'run' }
   | { readonly command: 'once' | 'plan'; readonly namespaces: readonly string[]; readonly output: OutputFormat }
   | { readonly command: 'explain'; readonly target: string; readonly output: OutputFormat }
-  | { readonly command: 'status'; readonly output: OutputFormat }
+  | { readonly command: 'status' | 'check'; readonly output: OutputFormat }
 );
 
 export type ParseResult =
@@ -44,7 +44,8 @@ function optionsFor(spec: FlagSpec): Option[] {
 const exitCodeHelp = `
 Exit codes:
   0    done; plan: whatever it found; once: also when another nab-sync holds the Lease
-  1    something failed: a NonAdminBackup could not be written (once), nothing matches (explain), or the cluster refused
+  1    something failed: a NonAdminBackup could not be written (once), nothing matches (explain), something that is
+       needed is not there (check), or the cluster refused
   2    the command line, a variable, the kubeconfig or an address cannot be used as given
   130  interrupted (143: terminated) before it was done; run ends with 0 then
 
@@ -156,6 +157,15 @@ function buildProgram(found: (invocation: Invocation) => void, streams: { out: s
     .addHelpText('after', examples('nab-sync status', 'nab-sync status -o json'))
     .action(({ output }: { readonly output: OutputFormat }) => {
       found({ command: 'status', flags: flagValues(), output });
+    });
+
+  program
+    .command('check')
+    .description('whether everything that nab-sync needs is there: rights, kinds, settings, locations; writes nothing')
+    .addOption(outputOption())
+    .addHelpText('after', examples('nab-sync check', 'nab-sync check --namespace-selector backups=on -o json'))
+    .action(({ output }: { readonly output: OutputFormat }) => {
+      found({ command: 'check', flags: flagValues(), output });
     });
 
   program.addHelpText('after', `${examples('nab-sync plan', 'nab-sync run --sync-period 5m')}\n${exitCodeHelp}`);

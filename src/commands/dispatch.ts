@@ -28,6 +28,13 @@ export const dispatch: Dispatch = async (invocation, context, { streams }) => {
       ]);
       return explain(context, invocation.target, invocation.output, streams, explainBackup);
     }
+    case 'check': {
+      const [{ check }, { checkInstall }] = await Promise.all([
+        import('./check.ts'),
+        import('../controller/check/gather.ts'),
+      ]);
+      return check(context, invocation.output, streams, checkInstall);
+    }
     case 'status': {
       const [{ status }, { keptStatus }] = await Promise.all([
         import('./status.ts'),

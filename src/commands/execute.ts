@@ -13,6 +13,7 @@ import { describeFailure } from './fail.ts';
 import type { CommandResult } from './result.ts';
 import { tell } from './streams.ts';
 import { Interruption, type Surroundings } from './surroundings.ts';
+import { wantsColor } from './terminal.ts';
 import { terminationLogPath, tellTerminationLog } from './termination-log.ts';
 import { version } from './version.ts';
 
@@ -52,7 +53,7 @@ async function work(
   const log = await createLogger({
     level: settings.logLevel.value,
     format: settings.logFormat.value,
-    color: host.stderrIsTerminal && (host.environment['NO_COLOR'] ?? '') === '',
+    color: host.stderrIsTerminal && wantsColor(host.environment),
   });
   progress.log = log;
   const namespaces = namespacesOf(invocation);

@@ -1,6 +1,7 @@
 import type { Explanation, TrailStep } from '../sync/report.ts';
 import { cell } from './output.ts';
-import { pairs, table } from './table.ts';
+import { pairs, table, type TableLook } from './table.ts';
+import { paint } from './terminal.ts';
 
 const outcomeWords: Readonly<Record<TrailStep['outcome'], string>> = {
   passed: 'passed',
@@ -15,13 +16,13 @@ function values(step: TrailStep): string {
 }
 
 /** What is decided about one backup, and every rule with what it looked at. */
-function explanationText({ backup, namespace, name, nacuuid, decision, trail }: Explanation): string {
+function explanationText({ backup, namespace, name, nacuuid, decision, trail }: Explanation, look: TableLook): string {
   const head = pairs([
     ['Backup', cell(backup)],
     ['Namespace', cell(namespace)],
     ['Name', cell(name)],
     ['NACUUID', cell(nacuuid)],
-    ['Action', decision.action],
+    ['Action', paint(decision.action, look.terminal)],
     ['Reason', decision.reason],
     ['Message', cell(decision.message)],
   ]);
@@ -32,9 +33,9 @@ function explanationText({ backup, namespace, name, nacuuid, decision, trail }: 
     cell(step.asks),
     step.outcome === 'notReached' ? '' : values(step),
   ]);
-  return `${head}\n${table(['#', 'OUTCOME', 'RULE', 'VALUES'], rules)}`;
+  return `${head}\n${table(['#', 'OUTCOME', 'RULE', 'VALUES'], rules, look)}`;
 }
 
-export function explainText(explanations: readonly Explanation[]): string {
-  return explanations.map(explanationText).join('\n');
+export function explainText(explanations: readonly Explanation[], look: TableLook = {}): string {
+  return explanations.map((explanation) => explanationText(explanation, look)).join('\n');
 }

@@ -34,6 +34,7 @@ export async function explain(
     await tell(streams, message);
     return { exitCode: exitCodes.failed, failed: { code: 'NotFound', message } };
   }
-  await write(streams.out, await render(output, { explanations }, () => explainText(explanations)));
+  const look = { terminal: streams.terminal, wide: output === 'wide' };
+  await write(streams.out, await render(output, { explanations }, () => explainText(explanations, look)));
   return { exitCode: exitCodes.ok };
 }

@@ -1,13 +1,14 @@
 import type { PassReport } from '../sync/report.ts';
 import { formatDuration } from '../settings/duration.ts';
 import { cell } from './output.ts';
-import { pairs, table } from './table.ts';
+import { pairs, table, type TableLook } from './table.ts';
+import { paint } from './terminal.ts';
 
-export function onceTable(report: PassReport): string {
+export function onceTable(report: PassReport, look: TableLook = {}): string {
   const { outcome, startTime, completionTime, counts, reasons, failures, holder } = report;
   if (outcome === 'Skipped') {
     return pairs([
-      ['Outcome', outcome],
+      ['Outcome', paint(outcome, look.terminal)],
       ['Reason', 'another nab-sync holds the Lease and is at it'],
       ['Holder', cell(holder ?? '')],
     ]);
@@ -28,10 +29,11 @@ export function onceTable(report: PassReport): string {
         formatDuration(Date.parse(completionTime) - Date.parse(startTime)),
       ],
     ],
+    look,
   );
   const given = Object.entries(reasons).map(([reason, count]) => [reason, String(count)]);
   const why = given.length === 0 ? '' : `\n${table(['REASON', 'BACKUPS'], given)}`;
   if (failures.length === 0) return summary + why;
   const rows = failures.map(({ namespace, name, reason, message }) => [namespace, name, reason, message].map(cell));
-  return `${summary}${why}\n${table(['NAMESPACE', 'NAME', 'FAILURE', 'MESSAGE'], rows)}`;
+  return `${summary}${why}\n${table(['NAMESPACE', 'NAME', 'FAILURE', 'MESSAGE'], rows, look)}`;
 }

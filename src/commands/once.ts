@@ -10,11 +10,11 @@ import { write, type Streams } from './streams.ts';
 export async function once(
   context: CommandContext,
   output: OutputFormat,
-  { out }: Streams,
+  { out, terminal }: Streams,
   runOnce: (context: CommandContext) => Promise<PassReport>,
 ): Promise<CommandResult> {
   const report = await runOnce(context);
-  await write(out, await render(output, report, () => onceTable(report)));
+  await write(out, await render(output, report, () => onceTable(report, { terminal, wide: output === 'wide' })));
   const { failed } = report.counts;
   if (failed === 0) return { exitCode: exitCodes.ok };
   return {

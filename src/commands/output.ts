@@ -1,6 +1,7 @@
 import { printable } from '../oadp/printable.ts';
 
-export const outputFormats = ['table', 'json', 'yaml'] as const;
+/** `wide`: the table with every column, nothing cut. */
+export const outputFormats = ['table', 'wide', 'json', 'yaml'] as const;
 export type OutputFormat = (typeof outputFormats)[number];
 
 /** Longest text in a table cell; JSON and YAML carry it whole. */
@@ -11,10 +12,17 @@ export function cell(text: string): string {
   return printable(text, longestCell);
 }
 
+/** `3 create, 1 conflict`, those that are 0 left out. */
+export function countsText(counts: Readonly<Record<string, number>>): string {
+  const given = Object.entries(counts).filter(([, count]) => count > 0);
+  return given.map(([what, count]) => `${String(count)} ${what}`).join(', ');
+}
+
 /** `data` for a program, or `toTable()` for people. Ends with a newline. */
 export async function render(format: OutputFormat, data: unknown, toTable: () => string): Promise<string> {
   switch (format) {
     case 'table':
+    case 'wide':
       return toTable();
     case 'json':
       return `${JSON.stringify(data, undefined, 2)}\n`;

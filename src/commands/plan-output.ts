@@ -1,7 +1,7 @@
 import { actions } from '../sync/reasons.ts';
 import type { PlannedDecision } from '../sync/report.ts';
-import { cell } from './output.ts';
-import { table } from './table.ts';
+import { cell, countsText } from './output.ts';
+import { table, type TableLook } from './table.ts';
 
 /** JSON of `plan`. Every action has its count, also when it is 0; `wait` is counted as `waiting`, as in `once`. */
 export interface PlanDocument {
@@ -37,11 +37,16 @@ export function planDocument(decisions: readonly PlannedDecision[]): PlanDocumen
   };
 }
 
-export function planTable({ decisions }: PlanDocument): string {
-  return table(
-    ['NAMESPACE', 'NAME', 'ACTION', 'REASON', 'BACKUP', 'MESSAGE'],
-    decisions.map(({ namespace, name, action, reason, backup, message }) =>
-      [namespace, name, action, reason, backup, message].map(cell),
+/** On a terminal with a line that sums it up; wide with the NACUUID, which a forged backup may have apart from its name. */
+export function planTable({ decisions, counts }: PlanDocument, look: TableLook = {}): string {
+  const wide = look.wide === true;
+  const text = table(
+    ['NAMESPACE', 'NAME', 'ACTION', 'REASON', 'BACKUP', ...(wide ? ['NACUUID'] : []), 'MESSAGE'],
+    decisions.map(({ namespace, name, action, reason, backup, nacuuid, message }) =>
+      [namespace, name, action, reason, backup, ...(wide ? [nacuuid] : []), message].map(cell),
     ),
+    look,
   );
+  if (look.terminal === undefined) return text;
+  return `${text}\n${String(decisions.length)} backups: ${countsText(counts)}\n`;
 }

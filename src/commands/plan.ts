@@ -10,15 +10,16 @@ import { write, type Streams } from './streams.ts';
 export async function plan(
   context: CommandContext,
   output: OutputFormat,
-  { out, error }: Streams,
+  { out, error, terminal }: Streams,
   planPass: (context: CommandContext) => Promise<readonly PlannedDecision[]>,
 ): Promise<CommandResult> {
   const document = planDocument(await planPass(context));
-  if (output === 'table' && document.decisions.length === 0) {
+  const forPeople = output === 'table' || output === 'wide';
+  if (forPeople && document.decisions.length === 0) {
     // As kubectl does: people are told, and a pipe gets nothing.
     await write(error, `No labelled Velero Backups found in namespace ${context.settings.oadpNamespace.value}.\n`);
     return { exitCode: exitCodes.ok };
   }
-  await write(out, await render(output, document, () => planTable(document)));
+  await write(out, await render(output, document, () => planTable(document, { terminal, wide: output === 'wide' })));
   return { exitCode: exitCodes.ok };
 }

@@ -1,9 +1,12 @@
 import type { Writable } from 'node:stream';
+import type { Terminal } from './terminal.ts';
 
 /** Where a command speaks. Data goes to `out`, everything for people to `error`. */
 export interface Streams {
   readonly out: Writable;
   readonly error: Writable;
+  /** What `out` is read on; left out for a pipe or a file. */
+  readonly terminal?: Terminal | undefined;
 }
 
 /** The reader went away; after the first such error Node may say that the stream is gone. */

@@ -1,4 +1,8 @@
+import { paint, type Terminal } from './terminal.ts';
+
 /** Tables in the look of kubectl: upper-case headers, three spaces between columns, no lines. */
+
+const gap = 3;
 
 const invisible = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
 const wide =
@@ -11,15 +15,46 @@ export function displayWidth(text: string): number {
   return width;
 }
 
+/** What fits into `columns` cells, the end of it given up for an ellipsis. */
+function cut(text: string, columns: number): string {
+  if (displayWidth(text) <= columns) return text;
+  let kept = '';
+  let width = 0;
+  for (const character of text) {
+    width += displayWidth(character);
+    if (width >= columns) break;
+    kept += character;
+  }
+  return `${kept}…`;
+}
+
+/** Below that, a cut column says nothing; the terminal may wrap it. */
+const narrowest = 20;
+
+export interface TableLook {
+  /** Colours the words that matter, and cuts the last column so that a row stays on its line. */
+  readonly terminal?: Terminal | undefined;
+  /** Nothing is cut. */
+  readonly wide?: boolean;
+}
+
 /** Rows under headers, each column as wide as its widest cell, the last one as it is. Ends with a newline. */
-export function table(headers: readonly string[], rows: readonly (readonly string[])[]): string {
+export function table(
+  headers: readonly string[],
+  rows: readonly (readonly string[])[],
+  { terminal, wide = false }: TableLook = {},
+): string {
   const lines = [headers, ...rows];
   const widths = headers.map((_, column) => Math.max(...lines.map((line) => displayWidth(line[column] ?? ''))));
+  const before = widths.slice(0, -1).reduce((sum, width) => sum + width + gap, 0);
+  const room = terminal === undefined || wide ? Infinity : Math.max(terminal.columns - before, narrowest);
   return lines
     .map((line) =>
       line
         .map((cell, column) =>
-          column === line.length - 1 ? cell : cell + ' '.repeat((widths[column] ?? 0) - displayWidth(cell) + 3),
+          column === headers.length - 1
+            ? paint(cut(cell, room), terminal)
+            : paint(cell, terminal) + ' '.repeat((widths[column] ?? 0) - displayWidth(cell) + gap),
         )
         .join('')
         .trimEnd(),

@@ -18,6 +18,7 @@ import { toNamespaceRecord, type LabelPredicate, type NamespaceRecord } from '..
 import { toNonAdminBackupRecord, type NonAdminBackupRecord } from '../oadp/non-admin-backup.ts';
 import { nameAt } from '../oadp/read.ts';
 import {
+  isAdmins,
   toLocationOwnerRecord,
   toStorageLocationRecord,
   type LocationOwnerRecord,
@@ -143,9 +144,7 @@ export class ClusterCache {
   /** The admin's storage locations whose backups count: the default ones, and those that the settings name. */
   get adminLocations(): readonly StorageLocationRecord[] {
     const { storageLocations } = this.#options.policy;
-    return [...this.#storageLocations.values()].filter(
-      ({ owner, isDefault, name }) => owner === 'admin' && (isDefault || storageLocations.includes(name)),
-    );
+    return [...this.#storageLocations.values()].filter((location) => isAdmins(location, storageLocations));
   }
 
   /** Whether every kind has been listed once. Before that nothing may be decided. */

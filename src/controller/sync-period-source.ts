@@ -13,13 +13,8 @@ import {
   type EffectiveSyncPeriod,
 } from '../settings/dpa.ts';
 import { formatDuration } from '../settings/duration.ts';
-import {
-  judgePeriods,
-  periodsOf,
-  type LocationPeriod,
-  type Periods,
-  type SettingsWarning,
-} from '../settings/period-order.ts';
+import { judgePeriods, periodsOf, type LocationPeriod, type Periods } from '../settings/period-order.ts';
+import type { SettingsWarning } from '../settings/settings-warning.ts';
 import type { Setting } from '../settings/settings.ts';
 
 /** What is in force now. */
@@ -97,7 +92,9 @@ export class SyncPeriodSource {
       log.info({ syncPeriod: shown, source: period.source }, 'sync period in force');
     }
     const told = new Set(before?.warnings.map(({ message }) => message));
-    for (const { code, message } of warnings) if (!told.has(message)) log.warn({ warning: code }, message);
+    for (const { code, message, next } of warnings) {
+      if (!told.has(message)) log.warn({ warning: code }, `${message}: ${next}`);
+    }
     onChange(now);
   }
 }

@@ -58,6 +58,8 @@ export interface RequestInfo {
   /** HTTP status, if there was an answer. */
   readonly status: number | undefined;
   readonly seconds: number;
+  /** The server's clock by its answer, in milliseconds since the epoch, of which it tells whole seconds. */
+  readonly serverTime?: number;
 }
 
 export interface KubeClientOptions {
@@ -325,6 +327,7 @@ export class KubeClient {
     const started = performance.now();
     let status: number | undefined;
     let code: RequestInfo['code'] = 'Unreachable';
+    let date = Number.NaN;
     try {
       const answer = await choose(this.#poolsFor(credentials.tls)).request({
         origin: this.#origin,
@@ -340,6 +343,7 @@ export class KubeClient {
         signal: limits.signal,
       });
       status = answer.statusCode;
+      date = Date.parse(String(answer.headers['date']));
       if (status >= 200 && status < 300) {
         code = 'OK';
         return answer;
@@ -362,6 +366,7 @@ export class KubeClient {
         code,
         status,
         seconds: (performance.now() - started) / 1000,
+        ...(Number.isFinite(date) && { serverTime: date }),
       });
     }
   }

@@ -69,6 +69,11 @@ export function toStorageLocationRecord(location: JsonObject): StorageLocationRe
   };
 }
 
+/** Whether it is the admin's and its backups count: the default, or one that the admin named. */
+export function isAdmins({ owner, isDefault, name }: StorageLocationRecord, named: readonly string[]): boolean {
+  return owner === 'admin' && (isDefault || named.includes(name));
+}
+
 /** What is kept of a NonAdminBackupStorageLocation (NABSL), a tenant's own storage location. */
 export interface LocationOwnerRecord {
   readonly deleting: boolean;

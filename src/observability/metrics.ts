@@ -1,7 +1,8 @@
 import type { RequestInfo } from '../kube/client.ts';
 import type { ReflectorPhase } from '../kube/reflector.ts';
 import type { EffectiveSyncPeriod } from '../settings/dpa.ts';
-import type { Periods, SettingsWarning } from '../settings/period-order.ts';
+import type { Periods } from '../settings/period-order.ts';
+import type { SettingsWarning } from '../settings/settings-warning.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { Action, DecisionReason, FailureReason } from '../sync/reasons.ts';
 

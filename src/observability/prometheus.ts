@@ -2,7 +2,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@pro
 import type { RequestInfo } from '../kube/client.ts';
 import type { ReflectorPhase } from '../kube/reflector.ts';
 import { flags } from '../settings/flags.ts';
-import { settingsWarnings } from '../settings/period-order.ts';
+import { settingsWarnings } from '../settings/settings-warning.ts';
 import { describeSettings, sources } from '../settings/settings.ts';
 import { actionOf, failureReasons, type Action, type DecisionReason } from '../sync/reasons.ts';
 import { passOutcomes, type Metrics } from './metrics.ts';

@@ -2,7 +2,7 @@ import type { JsonObject } from '../kube/resource.ts';
 import { nameAt, valueAt } from '../oadp/read.ts';
 import { printable, quoted } from '../oadp/printable.ts';
 import { DurationError, parseDuration } from './duration.ts';
-import type { SettingsWarning } from './period-order.ts';
+import type { SettingsWarning } from './settings-warning.ts';
 import type { Setting, Source } from './settings.ts';
 import { defaultSyncPeriodMs, parseSyncPeriod } from './sync-period.ts';
 
@@ -95,11 +95,12 @@ export function chooseDpa(records: Iterable<DpaRecord>): DpaSettings {
   const warnings = ((chosen ?? velero)?.problems ?? []).map((message): SettingsWarning => ({
     code: 'DpaFieldUnusable',
     message,
+    next: 'correct that field',
   }));
   if (chosen !== undefined && enabled.length > 1) {
     const names = enabled.map(({ name }) => printable(name)).join(', ');
-    const message = `several DataProtectionApplications enable non-admin backups (${names}); ${printable(chosen.name)} is used: disable the others`;
-    warnings.unshift({ code: 'SeveralDpas', message });
+    const message = `several DataProtectionApplications enable non-admin backups (${names}); ${printable(chosen.name)} is used`;
+    warnings.unshift({ code: 'SeveralDpas', message, next: 'disable them in the others' });
   }
   return {
     ...(chosen !== undefined && { name: printable(chosen.name) }),

@@ -1,25 +1,7 @@
 import { quoted } from '../oadp/printable.ts';
 import type { DpaSettings, EffectiveSyncPeriod } from './dpa.ts';
 import { DurationError, formatDuration, parseDuration } from './duration.ts';
-
-/** What can be wrong with settings that are each right by themselves, or with what the DPA says. */
-export const settingsWarnings = [
-  /** Passes come more often than Velero looks into the bucket. */
-  'SyncPeriodTooShort',
-  /** The NAC's garbage collector comes before the next pass. */
-  'SyncPeriodTooLong',
-  /** The DPA says 0, which was meant for the NAC's own synchronizer. */
-  'IntervalOff',
-  'SeveralDpas',
-  /** A field of the DPA makes no sense; the default is used. */
-  'DpaFieldUnusable',
-] as const;
-
-export interface SettingsWarning {
-  readonly code: (typeof settingsWarnings)[number];
-  /** One sentence that names the value to change. */
-  readonly message: string;
-}
+import type { SettingsWarning } from './settings-warning.ts';
 
 /** Velero's own, for a location without a period where its arguments name none either. */
 const defaultLocationPeriodMs = 60_000;
@@ -87,19 +69,21 @@ export function judgePeriods(period: EffectiveSyncPeriod, dpa: DpaSettings, peri
   if (periodMs === 0) {
     // Set by flag or variable, it is meant for us.
     if (source !== 'dpa') return [];
-    const message = `there is no interval, since ${knob} is 0: nab-sync syncs at its start and when something happens; set SYNC_PERIOD for an interval of its own`;
-    return [{ code: 'IntervalOff', message }];
+    const message = `there is no interval, since ${knob} is 0: nab-sync syncs at its start and when something happens`;
+    return [{ code: 'IntervalOff', message, next: 'set SYNC_PERIOD for an interval of its own' }];
   }
   const ours = formatDuration(periodMs);
   const { location, collectionMs } = periods;
   const warnings: SettingsWarning[] = [];
   if (location !== undefined && periodMs <= location.periodMs) {
-    const message = `the sync period of ${ours} is not longer than the ${formatDuration(location.periodMs)} in which Velero reads BackupStorageLocation ${quoted(location.name)}, so most passes find nothing new: raise ${knob} above that, or lower spec.backupSyncPeriod of the location`;
-    warnings.push({ code: 'SyncPeriodTooShort', message });
+    const message = `the sync period of ${ours} is not longer than the ${formatDuration(location.periodMs)} in which Velero reads BackupStorageLocation ${quoted(location.name)}, so most passes find nothing new`;
+    const next = `raise ${knob} above that, or lower spec.backupSyncPeriod of the location`;
+    warnings.push({ code: 'SyncPeriodTooShort', message, next });
   }
   if (collectionMs > 0 && periodMs >= collectionMs) {
-    const message = `the sync period of ${ours} is not shorter than the ${formatDuration(collectionMs)} of the non-admin controller's garbage collection, which deletes Velero Backups whose NonAdminBackup is not back yet: lower ${knob} below that, or raise spec.nonAdmin.garbageCollectionPeriod of the DataProtectionApplication`;
-    warnings.push({ code: 'SyncPeriodTooLong', message });
+    const message = `the sync period of ${ours} is not shorter than the ${formatDuration(collectionMs)} of the non-admin controller's garbage collection, which deletes Velero Backups whose NonAdminBackup is not back yet`;
+    const next = `lower ${knob} below that, or raise spec.nonAdmin.garbageCollectionPeriod of the DataProtectionApplication`;
+    warnings.push({ code: 'SyncPeriodTooLong', message, next });
   }
   return warnings;
 }

@@ -76,7 +76,7 @@ describe('the interval', () => {
     await controller.line('sync period in force', { syncPeriod: 'off', source: 'dpa' });
     // 0 is meant for the NAC's synchronizer, so an admin may not know what it does to ours.
     const off = controller.log().find(({ warning }) => warning === 'IntervalOff');
-    expect(off?.msg).toMatch(/^there is no interval, since spec\.nonAdmin\.backupSyncPeriod .* set SYNC_PERIOD/);
+    expect(off?.msg).toMatch(/^there is no interval, since spec\.nonAdmin\.backupSyncPeriod .*: set SYNC_PERIOD/);
     expect((await metricsOf(controller)).value('nab_sync_settings_warning{warning="IntervalOff"}')).toBe(1);
     await objects.deleteObject(dpa);
     await eventually(() => {

@@ -61,6 +61,22 @@ onOwnServer('an API server without the kinds', () => {
     },
   );
 
+  it('is what check finds: each kind, whether it can be done without, and what to install', async () => {
+    const { exitCode, stdout } = await run('check');
+    expect(exitCode).toBe(1);
+    const needed = Object.values(kinds).filter(
+      ({ group, kind }) => group !== '' && kind !== 'DataProtectionApplication',
+    );
+    for (const { plural, group, version } of needed) {
+      expect(stdout).toMatch(new RegExp(`^kinds +FAIL +.*does not serve ${plural}\\.${group} ${version}, `, 'm'));
+    }
+    expect(stdout).toMatch(/^kinds +WARN +.*does not serve dataprotectionapplications\.oadp\.openshift\.io /m);
+    expect(stdout).toContain('→ install OADP');
+    expect(stdout).toMatch(
+      /^storage-locations +WARN +not known, since backupstoragelocations\.velero\.io could not be read$/m,
+    );
+  });
+
   it('keeps the controller waiting: alive, not ready, and it says for what', async () => {
     const names = Object.values(kinds).filter(({ group }) => group !== '');
     for (const { plural, group } of names) {

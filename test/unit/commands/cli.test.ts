@@ -1,14 +1,16 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { cli } from '../../../src/commands/cli.ts';
+import { check } from '../../../src/commands/check.ts';
 import type { Dispatch } from '../../../src/commands/execute.ts';
 import { explain } from '../../../src/commands/explain.ts';
 import { once } from '../../../src/commands/once.ts';
 import { plan } from '../../../src/commands/plan.ts';
 import { status } from '../../../src/commands/status.ts';
 import { Interruption } from '../../../src/commands/surroundings.ts';
+import type { CheckResult } from '../../../src/controller/check/verdict.ts';
 import type { CommandContext } from '../../../src/controller/context.ts';
 import type { SyncStatus } from '../../../src/controller/sync-status.ts';
 import { KubeError } from '../../../src/kube/errors.ts';
@@ -54,12 +56,20 @@ interface Work {
   readonly decisions?: readonly PlannedDecision[];
   readonly report?: PassReport;
   readonly explanations?: readonly Explanation[];
+  readonly checks?: readonly CheckResult[];
   readonly kept?: { readonly status: SyncStatus; readonly unreadable: readonly string[] };
   readonly seen?: (context: CommandContext, target?: ExplainTarget) => void;
 }
 
 /** The real bodies over work that is already done. */
-function done({ decisions = [], report: passReport = report, explanations = [], kept, seen }: Work): Dispatch {
+function done({
+  decisions = [],
+  report: passReport = report,
+  explanations = [],
+  kept,
+  checks = [],
+  seen,
+}: Work): Dispatch {
   return (invocation, context, { streams }) => {
     switch (invocation.command) {
       case 'run':
@@ -82,6 +92,8 @@ function done({ decisions = [], report: passReport = report, explanations = [], 
         });
       case 'status':
         return status(context, invocation.output, streams, () => Promise.resolve(kept));
+      case 'check':
+        return check(context, invocation.output, streams, () => Promise.resolve(checks));
     }
   };
 }
@@ -257,6 +269,43 @@ Present   5
     const broken = fakeSurroundings({ KUBECONFIG });
     expect(await cli(['status'], broken, done({ kept: { ...kept, unreadable: ['reasons'] } }))).toBe(0);
     expect(broken.error.text).toMatch(/^nab-sync: ConfigMap nab-sync-status .* was edited .*: reasons\n$/);
+  });
+});
+
+describe('check', () => {
+  const ok: CheckResult = { check: 'kinds', status: 'OK', message: 'all 7 kinds are served' };
+  const warn: CheckResult = { check: 'clock', status: 'WARN', message: 'an hour behind', next: 'set it' };
+  const fail: CheckResult = { check: 'rights', status: 'FAIL', message: 'may not list namespaces', next: 'grant list' };
+
+  test.each([
+    [[ok], 0],
+    [[ok, warn], 0],
+    [[ok, warn, fail], 1],
+  ])('%# ends with 1 only if something failed, whatever the format', async (checks, exitCode) => {
+    const path = join(directory, 'check-log');
+    for (const output of ['table', 'json']) {
+      const process = fakeSurroundings({ KUBECONFIG, TERMINATION_LOG: path });
+      expect(await cli(['check', '-o', output], process, done({ checks }))).toBe(exitCode);
+      expect(process.error.text).toBe('');
+    }
+    // In a pod that is the controller's.
+    expect(existsSync(path)).toBe(false);
+  });
+
+  test('as JSON has every result, and how many there are of each status', async () => {
+    const process = fakeSurroundings({ KUBECONFIG });
+    await cli(['check', '-o', 'json'], process, done({ checks: [ok, fail] }));
+    expect(JSON.parse(process.out.text)).toEqual({ checks: [ok, fail], counts: { OK: 1, WARN: 0, FAIL: 1 } });
+  });
+
+  test('as a table has the next step below what is wrong', async () => {
+    const process = fakeSurroundings({ KUBECONFIG });
+    await cli(['check'], process, done({ checks: [ok, fail] }));
+    expect(process.out.text).toBe(`CHECK    STATUS   MESSAGE
+kinds    OK       all 7 kinds are served
+rights   FAIL     may not list namespaces
+                  → grant list
+`);
   });
 });
 

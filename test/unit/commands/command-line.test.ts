@@ -71,8 +71,8 @@ describe('the command line', () => {
     });
   });
 
-  test('status takes an output format', () => {
-    expect(parsed('status', '-o', 'yaml')).toEqual({ command: 'status', flags: {}, output: 'yaml' });
+  test.each(['status', 'check'] as const)('%s takes an output format', (command) => {
+    expect(parsed(command, '-o', 'wide')).toEqual({ command, flags: {}, output: 'wide' });
   });
 
   test('explain takes one backup', () => {
@@ -88,7 +88,7 @@ describe('the command line', () => {
 describe('a wrong command line is told in one line', () => {
   test.each<[readonly string[], string]>([
     [['--sync-peroid', '2m'], "unknown option '--sync-peroid' (Did you mean --sync-period?); see nab-sync --help"],
-    [['plna'], 'unknown command "plna"; there is run, once, plan, explain, status; see nab-sync --help'],
+    [['plna'], 'unknown command "plna"; there is run, once, plan, explain, status, check; see nab-sync --help'],
     [['help', 'plna'], 'unknown command; see nab-sync --help'],
     [['run', '-o', 'json'], "unknown option '-o'; see nab-sync --help"],
     [['explain'], "missing required argument 'backup'; see nab-sync --help"],
@@ -99,20 +99,20 @@ describe('a wrong command line is told in one line', () => {
     [['plan', 'x'], "too many arguments for 'plan'. Expected 0 arguments but got 1: x; see nab-sync --help"],
     [
       ['plan', '-o', 'xml'],
-      "option '-o, --output <format>' argument 'xml' is invalid. Allowed choices are table, json, yaml; see nab-sync --help",
+      "option '-o, --output <format>' argument 'xml' is invalid. Allowed choices are table, wide, json, yaml; see nab-sync --help",
     ],
     [['--concurrency'], "option '--concurrency <number>' argument missing; see nab-sync --help"],
   ])('%j', (args, message) => {
     expect(refused(...args)).toBe(message);
   });
 
-  test.each(['request', 'check'])('%s is not there before it works', (command) => {
+  test.each(['request'])('%s is not there before it works', (command) => {
     expect(refused(command)).toContain(`unknown command "${command}"`);
   });
 });
 
 describe('--help', () => {
-  test.each([[], ['run'], ['once'], ['plan'], ['explain'], ['status']])(
+  test.each([[], ['run'], ['once'], ['plan'], ['explain'], ['status'], ['check']])(
     '%s has an example and every flag of the table',
     (...command) => {
       const text = printed(...command, '--help');
@@ -126,7 +126,7 @@ describe('--help', () => {
 
   test('lists the commands and the exit codes', () => {
     const text = printed('--help');
-    for (const command of ['run', 'once', 'plan', 'explain <backup>', 'status'])
+    for (const command of ['run', 'once', 'plan', 'explain <backup>', 'status', 'check'])
       expect(text).toContain(`\n  ${command} [options]`);
     expect(text).toContain('Exit codes:');
     expect(text).not.toContain('excess');

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { noMetrics } from '../../../src/observability/metrics.ts';
 import { createPrometheusMetrics } from '../../../src/observability/prometheus.ts';
 import { flags } from '../../../src/settings/flags.ts';
-import { settingsWarnings } from '../../../src/settings/period-order.ts';
+import { settingsWarnings } from '../../../src/settings/settings-warning.ts';
 import { resolveSettings, sources } from '../../../src/settings/settings.ts';
 import { decisionReasons, failureReasons, refusalReasons } from '../../../src/sync/reasons.ts';
 
@@ -169,7 +169,7 @@ describe('the metrics', () => {
       metrics.periods({
         period: { periodMs: 90_000, source: 'dpa' },
         others: { location: { name: 'default', periodMs: 60_000 }, collectionMs: 3_600_000 },
-        warnings: [{ code: 'SeveralDpas', message: '' }],
+        warnings: [{ code: 'SeveralDpas', message: '', next: '' }],
       });
     });
     expect(valueOf(text, 'nab_sync_leader')).toBe(1);

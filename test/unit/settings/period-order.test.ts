@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { DpaSettings, EffectiveSyncPeriod } from '../../../src/settings/dpa.ts';
 import { judgePeriods, periodsOf, type LocationPeriod } from '../../../src/settings/period-order.ts';
+import type { SettingsWarning } from '../../../src/settings/settings-warning.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -33,7 +34,7 @@ describe('the periods that ours has to fit in with', () => {
 });
 
 describe('a sync period', () => {
-  function judged(period: EffectiveSyncPeriod, settings: DpaSettings = dpa): { code: string; message: string }[] {
+  function judged(period: EffectiveSyncPeriod, settings: DpaSettings = dpa): SettingsWarning[] {
     return judgePeriods(period, settings, periodsOf(settings, [byDefault]));
   }
 
@@ -53,7 +54,7 @@ describe('a sync period', () => {
     ['dpa', 'lower spec.nonAdmin.backupSyncPeriod of DataProtectionApplication velero below that'],
   ] as const)('from the %s is changed where it comes from', (source, advice) => {
     const [warning] = judged({ periodMs: 2 * hour, source }, { ...dpa, collectionPeriodMs: hour });
-    expect(warning?.message).toContain(advice);
+    expect(warning?.next).toContain(advice);
     expect(warning?.message).toContain('the sync period of 2h0m0s is not shorter than the 1h0m0s');
   });
 

@@ -39,8 +39,13 @@ export interface MeddlingProxy {
  * happens there for certain, and not by luck.
  *
  * @param kubeconfigFile its user has a bearer token
+ * @param answerHeaders laid over those of the API server's answers
  */
-export async function meddlingProxy(kubeconfigFile: string, meddler: Meddler): Promise<MeddlingProxy> {
+export async function meddlingProxy(
+  kubeconfigFile: string,
+  meddler: Meddler,
+  answerHeaders: Readonly<Record<string, string>> = {},
+): Promise<MeddlingProxy> {
   const original = new KubeConfig();
   original.loadFromString(await readFile(kubeconfigFile, 'utf8'));
   const cluster = original.getCurrentCluster();
@@ -68,7 +73,7 @@ export async function meddlingProxy(kubeconfigFile: string, meddler: Meddler): P
     const answers: unknown[] = await once(onward, 'response');
     const [answer] = answers;
     if (!isMessage(answer)) throw new Error('no answer');
-    response.writeHead(answer.statusCode ?? 502, answer.headers);
+    response.writeHead(answer.statusCode ?? 502, { ...answer.headers, ...answerHeaders });
     // A watch that is quiet has sent its head already.
     response.flushHeaders();
     await pipeline(answer, response);
