@@ -7,7 +7,7 @@ import { parseCommandLine } from '../../../src/commands/command-line.ts';
 import { exitCodes } from '../../../src/commands/exit-codes.ts';
 import { createPrometheusMetrics } from '../../../src/observability/prometheus.ts';
 import { flags, type FlagSpec } from '../../../src/settings/flags.ts';
-import { settingsWarnings } from '../../../src/settings/period-order.ts';
+import { settingsWarnings } from '../../../src/settings/settings-warning.ts';
 import { failureReasons } from '../../../src/sync/reasons.ts';
 import { codeBlocks, codeSpans, headings, pages, root, rows, section, text } from './markdown.ts';
 
