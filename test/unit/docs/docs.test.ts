@@ -16,7 +16,7 @@ import {
   type Reason,
 } from '../../../src/sync/reasons.ts';
 import { claimRules, readinessRules, targetRules } from '../../../src/sync/rules.ts';
-import { codeSpans, pages, root, rows, section, text } from './markdown.ts';
+import { codeSpans, pages, root, rows, section, text } from '../../support/markdown.ts';
 
 /** The documentation says what the code says. Everything here reads the committed pages themselves. */
 

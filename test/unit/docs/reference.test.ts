@@ -5,11 +5,13 @@ import { parse } from 'yaml';
 import * as z from 'zod';
 import { parseCommandLine } from '../../../src/commands/command-line.ts';
 import { exitCodes } from '../../../src/commands/exit-codes.ts';
+import { rights } from '../../../src/controller/rights.ts';
+import { qualifiedName } from '../../../src/kube/resource.ts';
 import { createPrometheusMetrics } from '../../../src/observability/prometheus.ts';
 import { flags, type FlagSpec } from '../../../src/settings/flags.ts';
 import { settingsWarnings } from '../../../src/settings/settings-warning.ts';
 import { failureReasons } from '../../../src/sync/reasons.ts';
-import { codeBlocks, codeSpans, headings, pages, root, rows, section, text } from './markdown.ts';
+import { codeBlocks, codeSpans, headings, pages, root, rows, section, text } from '../../support/markdown.ts';
 
 /**
  * Metrics, alerts, commands, flags, variables and exit codes: each that there is stands in the docs, and the docs name none
@@ -239,6 +241,28 @@ describe('warnings of the settings', () => {
     const entry = section('docs/operate.md', 'NabSyncPeriodOrder');
     const listed = [...entry.matchAll(/^- `(\w+)`: /gm)].flatMap(([, code]) => code ?? []);
     expectSame(listed, settingsWarnings, 'docs/operate.md, section NabSyncPeriodOrder');
+  });
+});
+
+describe('rights', () => {
+  test('docs/security.md lists exactly those that there are', () => {
+    const real = rights.map(({ verb, resource, subresource, objectName, scope }) => {
+      const kind = [qualifiedName(resource), ...(subresource === undefined ? [] : [subresource])].join('/');
+      const where = scope === 'cluster' ? 'every namespace' : 'the OADP namespace';
+      return `${verb} ${[kind, ...(objectName === undefined ? [] : [objectName])].join(' ')} in ${where}`;
+    });
+    const documented = rows(section('docs/security.md', 'What it may do')).flatMap(
+      ([where = '', kind = '', verbs = '']) =>
+        codeSpans(verbs).map((verb) => `${verb} ${codeSpans(kind)[0] ?? ''} in ${where}`),
+    );
+    expectSame(documented, real, 'docs/security.md, section What it may do');
+  });
+});
+
+describe('overlays', () => {
+  test('docs/install.md lists exactly those that there are', () => {
+    const documented = rows(section('docs/install.md', 'The overlay')).flatMap(([name]) => codeSpans(name ?? ''));
+    expectSame(documented, readdirSync(join(root, 'manifests/overlays')), 'docs/install.md, section The overlay');
   });
 });
 

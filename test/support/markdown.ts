@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 /** Reading the committed pages, for tests that hold them to the code. */
 
-export const root = join(import.meta.dirname, '../../..');
+export const root = join(import.meta.dirname, '../..');
 
 /** Every page, by its path from the project's root. */
 export const pages = [
@@ -69,9 +69,10 @@ export interface CodeBlock {
 }
 
 export function codeBlocks(markdown: string): CodeBlock[] {
-  return [...markdown.matchAll(/^```(.+)\n([\s\S]*?)^```$/gm)].map((match) => ({
-    info: match[1] ?? '',
-    body: match[2] ?? '',
-    line: markdown.slice(0, match.index).split('\n').length,
-  }));
+  return [...markdown.matchAll(/^( *)```(.+)\n([\s\S]*?)^\1```$/gm)].map((match) => {
+    const [, indent = '', info = '', body = ''] = match;
+    const line = markdown.slice(0, match.index).split('\n').length;
+    // A block of a list is indented with it.
+    return { info, body: body.replaceAll(new RegExp(`^${indent}`, 'gm'), ''), line };
+  });
 }
