@@ -110,6 +110,8 @@ const longestWaitInRetries = 2;
 /** A leader whose renewal failed tries this many times as often: its time is running out. */
 const hastyRetries = 4;
 const releaseAttempts = 3;
+/** More than a leader can make between its last renewal and its loss. */
+const mostUnanswered = 32;
 
 /** `host_uuid`: tells people where a holder runs, and stays unique over restarts. */
 export function processIdentity(host = hostname(), uuid: string = randomUUID()): string {
@@ -143,8 +145,8 @@ export class LeaderElector {
   #running = false;
   #observed: Observation | undefined;
   #tenure: Tenure | undefined;
-  /** The latest write whose answer never came: the Lease may be ours without our knowing. */
-  #unanswered: LeaseRecord | undefined;
+  /** Writes whose answers never came, since the last one that was answered: the Lease may be ours without our knowing. */
+  #unanswered: readonly LeaseRecord[] = [];
   /** What our latest write made of the Lease, for as long as no look has shown anything else. */
   #written: LeaseRecord | undefined;
 
@@ -249,7 +251,7 @@ export class LeaderElector {
       await this.#clock.sleep(wait, signal);
     }
     // The stop may have cut off the answer to a write that took the Lease: then it is given back here.
-    if (this.#unanswered !== undefined) await this.#release();
+    if (this.#unanswered.length > 0) await this.#release();
     return { ended: 'released' };
   }
 
@@ -381,14 +383,15 @@ export class LeaderElector {
     const body = lease === undefined ? newLease(this.#ref.name, this.#ref.namespace, claim) : heldLease(lease, claim);
     // Measured from here, because others can see the write from here on and no earlier.
     const startedAt = this.#clock.monotonic();
-    this.#unanswered = readLease(body);
+    const attempt = readLease(body);
+    this.#unanswered = [...this.#unanswered.slice(1 - mostUnanswered), attempt];
     try {
       const written = await this.#request(signal, (options) =>
         lease === undefined
           ? this.#client.create(leaseResource, { namespace: this.#ref.namespace }, body, options)
           : this.#client.update(leaseResource, this.#ref, body, options),
       );
-      this.#unanswered = undefined;
+      this.#unanswered = [];
       const { record } = this.#observe(written, this.#clock.monotonic());
       this.#written = record;
       const validUntil = startedAt + this.#renewDeadlineMs;
@@ -396,7 +399,8 @@ export class LeaderElector {
       return holding ? { kind: 'holding', validUntil } : { kind: 'raced' };
     } catch (error) {
       if (policyFor(error) !== 'lostRace') throw error;
-      this.#unanswered = undefined;
+      // Perhaps against an earlier one of our own.
+      this.#unanswered = this.#unanswered.filter((each) => each !== attempt);
       return { kind: 'raced' };
     }
   }
@@ -415,7 +419,7 @@ export class LeaderElector {
           lease = await this.#read(signal);
         }
       });
-      this.#unanswered = undefined;
+      this.#unanswered = [];
     } catch (error) {
       const detail = messageOf(error);
       this.#log.warn({ lease: this.#ref, code: codeOf(error), detail }, 'lease not released, it will expire');
@@ -459,7 +463,9 @@ export class LeaderElector {
   }
 
   #isUnanswered(record: LeaseRecord): boolean {
-    return record.renewTime === this.#unanswered?.renewTime && record.acquireTime === this.#unanswered.acquireTime;
+    const { holder, renewTime, acquireTime } = record;
+    if (holder !== this.#identity) this.#unanswered = [];
+    return this.#unanswered.some((ours) => ours.renewTime === renewTime && ours.acquireTime === acquireTime);
   }
 
   /**

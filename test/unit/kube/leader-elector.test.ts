@@ -587,6 +587,19 @@ describe('faults while waiting', () => {
     expect(lease.spec['holderIdentity']).toBe('');
   });
 
+  it('a Lease that shows a renewal of ours without an answer is led again at once after an outage, and not waited for', async () => {
+    const a = candidate('a').start();
+    await world.advance(1_000);
+    // The first renewal is carried out; the later ones are refused for it, which nobody hears of either.
+    a.fate = () => ({ end: 'unanswered' });
+    await world.advance(20_000);
+    expect(a.end).toEqual({ ended: 'lost' });
+    a.fate = () => ({});
+    a.start();
+    await world.advance(100);
+    expect(a.leading).toBe(true);
+  });
+
   it('a Lease that says to be ours though we never took it is waited for (an etcd that was put back)', async () => {
     lease.put({ holderIdentity: 'a', leaseDurationSeconds: 15, renewTime: '1' });
     const a = candidate('a').start();
