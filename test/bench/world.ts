@@ -2,8 +2,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
 import { isJsonObject, objectAt, stringAt } from '../../src/kube/json.ts';
-import { resourcePath } from '../../src/kube/resource.ts';
+import { resourcePath, type JsonObject } from '../../src/kube/resource.ts';
 import * as kinds from '../../src/oadp/kinds.ts';
 import { ControlPlane } from '../support/control-plane/control-plane.ts';
 import { liveObjects } from '../support/gen/live-objects.ts';
@@ -36,7 +37,7 @@ export class World {
   /** Text of a kubeconfig of nab-sync's ServiceAccount. */
   readonly kubeconfig: string;
   readonly directory: string;
-  readonly #extraEnvironment: Readonly<Record<string, string>>;
+  readonly #environment: Readonly<Record<string, string>>;
   readonly #namespaces = new Set<string>();
   readonly #places: Place[] = [];
   readonly #started: NabSyncProcess[] = [];
@@ -48,7 +49,7 @@ export class World {
     observer: NabObserver;
     kubeconfig: string;
     directory: string;
-    extraEnvironment: Readonly<Record<string, string>>;
+    environment: Readonly<Record<string, string>>;
   }) {
     this.controlPlane = parts.controlPlane;
     this.objects = parts.objects;
@@ -56,7 +57,7 @@ export class World {
     this.observer = parts.observer;
     this.kubeconfig = parts.kubeconfig;
     this.directory = parts.directory;
-    this.#extraEnvironment = parts.extraEnvironment;
+    this.#environment = parts.environment;
   }
 
   static async start(extraEnvironment: Readonly<Record<string, string>> = {}): Promise<World> {
@@ -69,14 +70,16 @@ export class World {
       );
       await createNamespace(objects, oadpNamespace);
       const { kubectl } = controlPlane.binaries;
-      for (const object of await renderManifests({ kubectl, namespace: oadpNamespace })) await objects.apply(object);
+      const installed = await renderManifests({ kubectl, namespace: oadpNamespace });
+      for (const object of installed) await objects.apply(object);
       await objects.create(liveObjects(oadpNamespace).storageLocation());
       const account = { namespace: oadpNamespace, name: 'nab-sync' };
       const token = await serviceAccountToken(controlPlane.admin, account, tokenSeconds);
       const kubeconfig = controlPlane.admin.kubeconfigFor({ token, namespace: oadpNamespace });
       const directory = await mkdtemp(join(tmpdir(), 'nab-sync-bench-'));
       await writeFile(join(directory, 'kubeconfig'), kubeconfig, { mode: 0o600 });
-      return new World({ controlPlane, objects, admin, observer, kubeconfig, directory, extraEnvironment });
+      const environment = { ...memorySettings(installed), ...extraEnvironment };
+      return new World({ controlPlane, objects, admin, observer, kubeconfig, directory, environment });
     } catch (error) {
       await controlPlane.stop();
       throw error;
@@ -161,7 +164,7 @@ export class World {
     const nabSync = await startNabSync(['run'], {
       kubeconfig: await this.kubeconfigPath(options.server),
       oadpNamespace,
-      env: { LOG_FORMAT: 'json', ...this.#extraEnvironment, ...options.env },
+      env: { LOG_FORMAT: 'json', ...this.#environment, ...options.env },
     });
     this.#started.push(nabSync);
     return nabSync;
@@ -175,4 +178,26 @@ export class World {
     await this.controlPlane.stop();
     await rm(this.directory, { recursive: true, force: true });
   }
+}
+
+const deployment = z.object({
+  kind: z.literal('Deployment'),
+  spec: z.object({
+    template: z.object({
+      spec: z.object({
+        containers: z.array(z.object({ env: z.array(z.object({ name: z.string(), value: z.string().optional() })) })),
+      }),
+    }),
+  }),
+});
+
+/** What the Deployment tells the allocator, which decides over a good part of the memory that is measured. */
+function memorySettings(installed: readonly JsonObject[]): Record<string, string> {
+  const variables = installed.flatMap((object) => {
+    const { success, data } = deployment.safeParse(object);
+    return success ? data.spec.template.spec.containers.flatMap(({ env }) => env) : [];
+  });
+  return Object.fromEntries(
+    variables.flatMap(({ name, value }) => (name.startsWith('MALLOC_') && value !== undefined ? [[name, value]] : [])),
+  );
 }
