@@ -17,10 +17,11 @@ module.exports = {
     layer('kube'),
     layer('oadp', 'kube'),
     layer('sync', 'oadp', 'kube'),
+    layer('requests', 'sync', 'oadp', 'kube'),
     layer('settings', 'oadp', 'kube'),
     layer('observability', 'sync', 'settings', 'kube'),
-    layer('controller', 'sync', 'oadp', 'kube', 'settings', 'observability'),
-    layer('commands', 'controller', 'sync', 'oadp', 'kube', 'settings', 'observability'),
+    layer('controller', 'requests', 'sync', 'oadp', 'kube', 'settings', 'observability'),
+    layer('commands', 'controller', 'requests', 'sync', 'oadp', 'kube', 'settings', 'observability'),
     {
       name: 'rules-are-pure',
       severity: 'error',

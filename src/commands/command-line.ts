@@ -1,6 +1,7 @@
 import { Command, CommanderError, Option } from 'commander';
 import { flags, type FlagSpec, type FlagValues } from '../settings/flags.ts';
 import { outputFormats, type OutputFormat } from './output.ts';
+import type { RequestOptions } from './request.ts';
 import { version } from './version.ts';
 
 /** A command line that makes sense; the values in it are not checked yet. */
@@ -11,6 +12,7 @@ export type Invocation = {
   | { readonly command: 'once' | 'plan'; readonly namespaces: readonly string[]; readonly output: OutputFormat }
   | { readonly command: 'explain'; readonly target: string; readonly output: OutputFormat }
   | { readonly command: 'status' | 'check'; readonly output: OutputFormat }
+  | ({ readonly command: 'request'; readonly namespaces: readonly string[] } & RequestOptions)
 );
 
 export type ParseResult =
@@ -44,8 +46,8 @@ function optionsFor(spec: FlagSpec): Option[] {
 const exitCodeHelp = `
 Exit codes:
   0    done; plan: whatever it found; once: also when another nab-sync holds the Lease
-  1    something failed: a NonAdminBackup could not be written (once), nothing matches (explain), something that is
-       needed is not there (check), or the cluster refused
+  1    something failed: a NonAdminBackup could not be written (once, request), nothing matches (explain), the answer did not
+       come in time (request), something that is needed is not there (check), or the cluster refused
   2    the command line, a variable, the kubeconfig or an address cannot be used as given
   130  interrupted (143: terminated) before it was done; run ends with 0 then
 
@@ -166,6 +168,22 @@ function buildProgram(found: (invocation: Invocation) => void, streams: { out: s
     .addHelpText('after', examples('nab-sync check', 'nab-sync check --namespace-selector backups=on -o json'))
     .action(({ output }: { readonly output: OutputFormat }) => {
       found({ command: 'check', flags: flagValues(), output });
+    });
+
+  program
+    .command('request')
+    .description('ask the running controller for a sync of a namespace; in that of OADP, of all')
+    .addOption(
+      new Option('-n, --namespace <namespace>', "namespace to sync (default: the kubeconfig's context's)").argParser(
+        collect,
+      ),
+    )
+    .option('--wait', 'wait for the answer and print it', false)
+    .option('--timeout <duration>', 'how long to wait for the answer', '2m')
+    .addOption(outputOption())
+    .addHelpText('after', examples('nab-sync request -n my-team --wait', 'nab-sync request -n my-team -o json'))
+    .action(({ namespace = [], ...options }: RequestOptions & { readonly namespace?: readonly string[] }) => {
+      found({ command: 'request', flags: flagValues(), namespaces: namespace, ...options });
     });
 
   program.addHelpText('after', `${examples('nab-sync plan', 'nab-sync run --sync-period 5m')}\n${exitCodeHelp}`);

@@ -42,5 +42,9 @@ export const dispatch: Dispatch = async (invocation, context, { streams }) => {
       ]);
       return status(context, invocation.output, streams, keptStatus);
     }
+    case 'request': {
+      const { request } = await import('./request.ts');
+      return request(context, invocation, streams);
+    }
   }
 };

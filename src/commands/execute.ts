@@ -26,7 +26,7 @@ export type Dispatch = (
 
 /** The namespaces of `-n`, each of which may be a list. */
 function namespacesOf(invocation: Invocation): string[] {
-  if (invocation.command !== 'once' && invocation.command !== 'plan') return [];
+  if (!('namespaces' in invocation)) return [];
   const namespaces = invocation.namespaces.flatMap((text) => text.split(',')).map((text) => text.trim());
   const wrong = namespaces.filter((namespace) => !isDnsLabel(namespace));
   if (wrong.length > 0) {
@@ -114,7 +114,14 @@ export async function execute(
     });
     // Whatever was under way when the signal came failed because of it, unless it is a fault of ours. What had not begun
     // fails with the signal's own reason.
-    if (signal.aborted && (stack === undefined || error === signal.reason)) return interrupted(invocation, signal);
+    if (signal.aborted && (stack === undefined || error === signal.reason)) {
+      const code = interrupted(invocation, signal);
+      const message = `${signal.reason instanceof Interruption ? signal.reason.message : 'ended'} before it was done`;
+      if (code !== exitCodes.ok) {
+        await tellTerminationLog(path(), { command, exitCode: code, code: 'Interrupted', message }, streams);
+      }
+      return code;
+    }
     for (const line of lines) await tell(streams, line);
     if (stack !== undefined) progress.log?.[command === 'run' ? 'fatal' : 'debug']({ err: error }, 'internal error');
     await tellTerminationLog(path(), { command, exitCode, code, message: lines.join('; ') }, streams);

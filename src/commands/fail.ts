@@ -1,5 +1,7 @@
 import { ConfigurationError } from '../kube/configuration-error.ts';
 import { KubeError } from '../kube/errors.ts';
+import { qualifiedName } from '../kube/resource.ts';
+import { syncRequests } from '../oadp/kinds.ts';
 import { printable } from '../oadp/printable.ts';
 import { codeOf, isBug } from '../observability/log.ts';
 import { SettingsError } from '../settings/settings-error.ts';
@@ -36,8 +38,14 @@ function roleFor(namespace: string | undefined, oadpNamespace: string | undefine
 function advice(error: KubeError, { server, oadpNamespace }: FailureScene): string {
   switch (error.code) {
     case 'Forbidden':
+      if (error.resource === qualifiedName(syncRequests)) {
+        return 'the roles admin and edit of that namespace have it where manifests/crd is installed';
+      }
       return `grant ${error.verb} on ${error.resource} as ${roleFor(error.namespace, oadpNamespace)} in manifests/base does`;
     case 'KindNotInstalled':
+      if (error.resource === qualifiedName(syncRequests)) {
+        return `the CustomResourceDefinition ${error.resource} is missing: install manifests/crd`;
+      }
       return error.resource.endsWith('.velero.io')
         ? `the CustomResourceDefinition ${error.resource} is missing: install OADP, or Velero`
         : `the CustomResourceDefinition ${error.resource} is missing: install OADP with non-admin backups enabled`;

@@ -22,6 +22,7 @@ export async function once(
     failed: {
       code: report.outcome,
       message: `${failed} of ${report.counts.seen} backups could not be brought back`,
+      counts: report.counts,
       failures: report.failures,
     },
   };

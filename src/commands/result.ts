@@ -1,4 +1,4 @@
-import type { Failure } from '../sync/report.ts';
+import type { Failure, PassCounts } from '../sync/report.ts';
 import type { ExitCode } from './exit-codes.ts';
 
 /** How a command ended that ran to its end. */
@@ -8,6 +8,7 @@ export interface CommandResult {
   readonly failed?: {
     readonly code: string;
     readonly message: string;
+    readonly counts?: PassCounts;
     readonly failures?: readonly Failure[];
   };
 }

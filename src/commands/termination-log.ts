@@ -3,7 +3,7 @@ import { quoted } from '../oadp/printable.ts';
 import type { FlagValues } from '../settings/flags.ts';
 import type { Host } from '../settings/host.ts';
 import { defaultTerminationLog } from '../settings/settings.ts';
-import type { Failure } from '../sync/report.ts';
+import type { Failure, PassCounts } from '../sync/report.ts';
 import { tell, type Streams } from './streams.ts';
 import { version } from './version.ts';
 
@@ -15,9 +15,11 @@ export interface TerminationRecord {
   /** Empty when the command line was not understood. */
   readonly command: string;
   readonly exitCode: number;
-  /** As in FailureDescription. */
+  /** As in FailureDescription; `Interrupted` where a signal ended it; the outcome of a pass or a request that failed. */
   readonly code: string;
   readonly message: string;
+  /** What became of the backups, where a pass came that far. */
+  readonly counts?: PassCounts;
   /** Backups that could not be brought back, the first of them only where there are many. */
   readonly failures?: readonly Failure[];
 }

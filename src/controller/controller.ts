@@ -8,7 +8,8 @@ import { LeaderElector, processIdentity } from '../kube/leader-elector.ts';
 import { OutageGate } from '../kube/outage-gate.ts';
 import type { ReflectorState } from '../kube/reflector.ts';
 import { qualifiedName, type Resource } from '../kube/resource.ts';
-import { backupStorageLocations, dataProtectionApplications, namespaces } from '../oadp/kinds.ts';
+import { backupStorageLocations, dataProtectionApplications, namespaces, syncRequests } from '../oadp/kinds.ts';
+import { RequestDesk } from '../requests/request-desk.ts';
 import { describeSettings } from '../settings/settings.ts';
 import { actionOf, isDecisionReason, type DecisionReason, type Reason } from '../sync/reasons.ts';
 import { toFailure } from '../sync/tally.ts';
@@ -21,10 +22,14 @@ import { PassTracker, type TrackedPass } from './pass-tracker.ts';
 import { Resync } from './resync.ts';
 import { SyncHistory } from './sync-history.ts';
 import { SyncPeriodSource } from './sync-period-source.ts';
+import { SyncRequestSource } from './sync-request-source.ts';
 import { leaseName, makeReconciler, namespacesAtOnce, policyOf } from './sync-setup.ts';
 import { WorkQueue, type NextLook } from './work-queue.ts';
 
-/** Priorities of the work queue. A namespace that came back is what a tenant waits for. */
+/**
+ * Priorities of the work queue. A namespace that came back is what a tenant waits for, and so is one that he asks for; what
+ * an admin asks for at once for many is as any change.
+ */
 const urgency = { resync: 0, change: 1, namespace: 2 } as const;
 
 /** A time as leader: what tells that it is over. */
@@ -58,10 +63,13 @@ class Controller {
   readonly #resync: Resync;
   readonly #passes: PassTracker;
   readonly #refusals: RefusalLog;
+  readonly #requests: SyncRequestSource;
   /** Only while this replica leads. */
   #queue: WorkQueue | undefined;
   /** Only while this replica leads. */
   #history: SyncHistory | undefined;
+  /** Only while this replica leads. */
+  #desk: RequestDesk | undefined;
   #lastDone = performance.now();
   #staleSaid: string | undefined;
 
@@ -107,6 +115,13 @@ class Controller {
         this.#reflectorChanged(qualifiedName(dataProtectionApplications), state);
       },
     });
+    this.#requests = new SyncRequestSource({
+      client: this.#client,
+      log,
+      onReflectorState: (state) => {
+        this.#reflectorChanged(qualifiedName(syncRequests), state);
+      },
+    });
     this.#refusals = new RefusalLog(log);
     this.#passes = new PassTracker((pass) => {
       this.#passEnded(pass);
@@ -122,7 +137,9 @@ class Controller {
     );
     health.live.set('queue', () => this.#stuck());
     const watching = new AbortController();
-    const watches = Promise.all([this.#cache.run(watching.signal), this.#period.run(watching.signal)]);
+    const watches = Promise.all(
+      [this.#cache, this.#period, this.#requests].map((source) => source.run(watching.signal)),
+    );
     try {
       // The watches end only when told to; if one breaks, by a fault of ours, the process must not live on without it.
       await Promise.race([this.#leadUntilStopped(signal), watches]);
@@ -176,6 +193,8 @@ class Controller {
     });
     this.#queue = queue;
     this.#lastDone = performance.now();
+    const desk = this.#openDesk(term);
+    this.#desk = desk;
     this.#resyncAll();
     this.#resync.start();
     try {
@@ -186,6 +205,8 @@ class Controller {
       this.#history = undefined;
       this.#passes.giveUp();
       await queue.stop();
+      this.#desk = undefined;
+      await desk.close();
       await history.close();
     }
   }
@@ -204,6 +225,27 @@ class Controller {
     history.open();
     this.#history = history;
     return history;
+  }
+
+  /** Whatever waited for a leader is taken up by the first pass. */
+  #openDesk({ stop, isLeading }: Term): RequestDesk {
+    const { settings, log } = this.#context;
+    return new RequestDesk({
+      client: this.#client,
+      requests: this.#requests,
+      policy: policyOf(settings),
+      state: this.#cache.state,
+      enqueue: (wanted) => {
+        const priority = wanted.length === 1 ? urgency.namespace : urgency.change;
+        for (const namespace of wanted) this.#queue?.add(namespace, priority);
+      },
+      retention: { kept: settings.requestHistory.value, ttlMs: settings.requestTtl.value },
+      log,
+      clock: systemClock,
+      random: Math.random,
+      stop,
+      isLeading,
+    });
   }
 
   #resyncAll(): void {
@@ -238,9 +280,11 @@ class Controller {
   async #reconcile(namespace: string, priority: number, term: Term): Promise<NextLook> {
     await this.#whileStale(term.stop);
     const began = performance.now();
+    const hand = this.#desk?.begin(namespace);
     const report = await this.#reconciler.reconcile(namespace, { ...term, live: priority === urgency.namespace });
     this.#count(report, (performance.now() - began) / 1000, term);
     this.#lastDone = performance.now();
+    hand?.(report);
     return { retry: report.retry, againInMs: report.againInMs };
   }
 

@@ -9,13 +9,14 @@ import {
   namespaces,
   nonAdminBackups,
   nonAdminBackupStorageLocations,
+  syncRequests,
 } from '../oadp/kinds.ts';
 import { leaseName } from './sync-setup.ts';
 import { configMapResource, statusConfigMapName } from './sync-status.ts';
 
 /** One thing that nab-sync does to the API, in the words of RBAC. */
 export interface Right {
-  readonly verb: 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch';
+  readonly verb: 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
   readonly resource: Resource;
   readonly subresource?: 'status';
   /** The one object that it is for; left out for all. */
@@ -30,7 +31,8 @@ const keptStatus = { resource: configMapResource, objectName: statusConfigMapNam
 
 /**
  * Everything that nab-sync does to the API and has to be granted: the roles in manifests/base grant exactly this, which
- * a test compares. There is no deleting, and of what tenants have nothing is updated but the status of NABs.
+ * a test compares. Nothing is deleted but answered requests, and of what tenants have nothing is updated but the status of
+ * NABs and of those requests.
  */
 export const rights: readonly Right[] = [
   ...reading(namespaces, 'cluster', 'which namespaces exist, and which are going away'),
@@ -44,6 +46,9 @@ export const rights: readonly Right[] = [
   { verb: 'get', resource: nonAdminBackups, scope: 'cluster', whatFor: 'the NAB that is in the way or is repaired' },
   { verb: 'create', resource: nonAdminBackups, scope: 'cluster', whatFor: 'NABs that come back' },
   { verb: 'update', resource: nonAdminBackups, subresource: 'status', scope: 'cluster', whatFor: 'their status' },
+  ...reading(syncRequests, 'cluster', 'who asks for a sync'),
+  { verb: 'update', resource: syncRequests, subresource: 'status', scope: 'cluster', whatFor: 'answering requests' },
+  { verb: 'delete', resource: syncRequests, scope: 'cluster', whatFor: 'cleaning up requests that were answered' },
   { verb: 'create', resource: eventResource, scope: 'cluster', whatFor: 'telling tenants what came back' },
   { verb: 'patch', resource: eventResource, scope: 'cluster', whatFor: 'counting what is told again' },
   { verb: 'create', resource: leaseResource, scope: 'oadp', whatFor: 'the Lease, where there is none yet' },

@@ -108,7 +108,7 @@ const WATCH_IDLE_MS = 150_000;
 const MAX_ERROR_BYTES = MIB;
 
 interface Call extends RequestFacts {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly query?: Readonly<Record<string, string | undefined>>;
   readonly body?: string;
   readonly contentType?: string;
@@ -191,6 +191,17 @@ export class KubeClient {
   async patch(resource: Resource, ref: ObjectRef, body: JsonObject, options: RequestOptions = {}): Promise<JsonObject> {
     const call = this.#call('patch', 'PATCH', resource, ref);
     return this.#object(withBody(call, body, 'application/merge-patch+json'), options);
+  }
+
+  /**
+   * Deletes one object, and only the one with this uid: another of the same name rejects with `Conflict`. Where finalizers
+   * hold it, it is only marked.
+   */
+  async delete(resource: Resource, ref: ObjectRef, uid: string, options: RequestOptions = {}): Promise<void> {
+    const preconditions = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid } };
+    const call = withBody(this.#call('delete', 'DELETE', resource, ref), preconditions, 'application/json');
+    // The answer is a Status, or the object as it is or was: nothing to learn from.
+    await this.#request(call, options, this.#settings.writeTimeoutMs);
   }
 
   /** One page of a collection. Without `limit` it is the whole collection, or `TooLarge`. */

@@ -54,7 +54,7 @@ export type Denier = 'authorization' | 'admission';
 
 export interface KubeErrorFacts {
   readonly code: KubeErrorCode;
-  /** The request as RBAC spells it: `get`, `list`, `watch`, `create`, `update`, `patch`. */
+  /** The request as RBAC spells it: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`. */
   readonly verb: string;
   /** `backups.velero.io`. */
   readonly resource: string;

@@ -6,8 +6,18 @@
 export interface LabelSelector {
   /** As it was given. */
   readonly text: string;
+  /** All of them must hold. */
+  readonly requirements: readonly LabelRequirement[];
   /** Whether an object with these labels is selected. */
   readonly matches: (labels: Readonly<Record<string, string>>) => boolean;
+}
+
+/** One part of a selector, in the words of the API's own LabelSelector, which has no `Gt` and `Lt`. */
+interface LabelRequirement {
+  readonly key: string;
+  readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist' | 'Gt' | 'Lt';
+  /** Of `Gt` and `Lt` one whole number, of `Exists` and `DoesNotExist` none. */
+  readonly values: readonly string[];
 }
 
 /** Not a label selector. `position` counts characters from 1. */
@@ -22,7 +32,6 @@ export class LabelSelectorError extends Error {
 }
 
 type Labels = Readonly<Record<string, string>>;
-type Requirement = (labels: Labels) => boolean;
 
 interface Token {
   readonly text: string;
@@ -54,7 +63,7 @@ const namePart = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
 const prefixPart = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
 /** A label's key: `name` or `dns.subdomain/name`. */
-function isLabelKey(text: string): boolean {
+export function isLabelKey(text: string): boolean {
   const slash = text.indexOf('/');
   const prefix = slash === -1 ? undefined : text.slice(0, slash);
   const name = text.slice(slash + 1);
@@ -63,13 +72,37 @@ function isLabelKey(text: string): boolean {
 }
 
 /** A label's value, which may be empty. */
-function isLabelValue(text: string): boolean {
+export function isLabelValue(text: string): boolean {
   return text === '' || (text.length <= 63 && namePart.test(text));
 }
 
 /** Own properties only: a label may be called `constructor`. */
 function labelOf(labels: Labels, key: string): string | undefined {
   return Object.hasOwn(labels, key) ? labels[key] : undefined;
+}
+
+const wholeNumber = /^-?\d{1,15}$/;
+
+function holds({ key, operator, values }: LabelRequirement, labels: Labels): boolean {
+  const value = labelOf(labels, key);
+  switch (operator) {
+    case 'In':
+      return value !== undefined && values.includes(value);
+    case 'NotIn':
+      // A missing label is not in any set, so `notin` and `!=` select it.
+      return value === undefined || !values.includes(value);
+    case 'Exists':
+      return value !== undefined;
+    case 'DoesNotExist':
+      return value === undefined;
+    case 'Gt':
+    case 'Lt': {
+      // A label that is no number is neither above nor below one.
+      if (value === undefined || !wholeNumber.test(value)) return false;
+      const bound = Number(values[0]);
+      return operator === 'Lt' ? Number(value) < bound : Number(value) > bound;
+    }
+  }
 }
 
 /** Reads tokens left to right; each method takes what it names or says what it found instead. */
@@ -83,7 +116,7 @@ class Parser {
     this.#endPosition = text.length + 1;
   }
 
-  selector(): Requirement[] {
+  selector(): LabelRequirement[] {
     // Nothing at all selects everything, as in Kubernetes.
     if (this.#peek() === undefined) return [];
     const requirements = [this.#requirement()];
@@ -94,73 +127,58 @@ class Parser {
     return requirements;
   }
 
-  #requirement(): Requirement {
+  #requirement(): LabelRequirement {
     if (this.#peek()?.text === '!') {
       this.#next += 1;
-      const key = this.#key();
-      return (labels) => labelOf(labels, key) === undefined;
+      return { key: this.#key(), operator: 'DoesNotExist', values: [] };
     }
     const key = this.#key();
     const operator = this.#peek();
     switch (operator?.text) {
       case undefined:
       case ',':
-        return (labels) => labelOf(labels, key) !== undefined;
+        return { key, operator: 'Exists', values: [] };
       case '=':
       case '==':
-        return this.#equals(key);
-      case '!=': {
-        const equals = this.#equals(key);
-        return (labels) => !equals(labels);
-      }
+        return { key, operator: 'In', values: this.#oneValue() };
+      case '!=':
+        return { key, operator: 'NotIn', values: this.#oneValue() };
       case '<':
+        return { key, operator: 'Lt', values: this.#number() };
       case '>':
-        return this.#compares(key, operator.text);
+        return { key, operator: 'Gt', values: this.#number() };
       case 'in':
-        return this.#isIn(key);
-      case 'notin': {
-        // A missing label is not in any set, so `notin` and `!=` select it.
-        const isIn = this.#isIn(key);
-        return (labels) => !isIn(labels);
-      }
+        return { key, operator: 'In', values: this.#set() };
+      case 'notin':
+        return { key, operator: 'NotIn', values: this.#set() };
       default:
         throw this.#unexpected("',', '=', '==', '!=', '<', '>', 'in' or 'notin'");
     }
   }
 
-  #equals(key: string): Requirement {
+  #oneValue(): string[] {
     this.#next += 1;
-    const value = this.#value();
-    return (labels) => labelOf(labels, key) === value;
+    return [this.#value()];
   }
 
-  #isIn(key: string): Requirement {
+  #set(): string[] {
     this.#next += 1;
     this.#take('(');
-    const values = new Set([this.#value()]);
+    const values = [this.#value()];
     while (this.#peek()?.text === ',') {
       this.#next += 1;
-      values.add(this.#value());
+      values.push(this.#value());
     }
     this.#take(')');
-    return (labels) => {
-      const value = labelOf(labels, key);
-      return value !== undefined && values.has(value);
-    };
+    return values;
   }
 
-  #compares(key: string, operator: '<' | '>'): Requirement {
+  #number(): string[] {
     this.#next += 1;
     const token = this.#peek();
-    if (token?.word !== true || !/^-?\d{1,15}$/.test(token.text)) throw this.#unexpected('a whole number');
+    if (token?.word !== true || !wholeNumber.test(token.text)) throw this.#unexpected('a whole number');
     this.#next += 1;
-    const bound = Number(token.text);
-    return (labels) => {
-      const value = labelOf(labels, key) ?? '';
-      // A label that is no number is neither above nor below one.
-      if (!/^-?\d{1,15}$/.test(value)) return false;
-      return operator === '<' ? Number(value) < bound : Number(value) > bound;
-    };
+    return [token.text];
   }
 
   #key(): string {
@@ -201,5 +219,9 @@ class Parser {
 /** Throws LabelSelectorError with what was expected and where. The empty text selects everything. */
 export function parseLabelSelector(text: string): LabelSelector {
   const requirements = new Parser(text).selector();
-  return { text, matches: (labels) => requirements.every((requirement) => requirement(labels)) };
+  return {
+    text,
+    requirements,
+    matches: (labels) => requirements.every((requirement) => holds(requirement, labels)),
+  };
 }

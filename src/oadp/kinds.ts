@@ -1,6 +1,6 @@
 import type { Resource } from '../kube/resource.ts';
 
-/** The kinds that nab-sync reads and writes, as Velero 1.18 and OADP 1.5 serve them. */
+/** The kinds that nab-sync reads and writes; those of others as Velero 1.18 and OADP 1.5 serve them. */
 
 export const namespaces: Resource = {
   group: '',
@@ -56,5 +56,14 @@ export const dataProtectionApplications: Resource = {
   version: 'v1alpha1',
   plural: 'dataprotectionapplications',
   kind: 'DataProtectionApplication',
+  namespaced: true,
+};
+
+/** Our own kind (manifests/crd): asks for a sync and holds the answer. May not be installed. */
+export const syncRequests: Resource = {
+  group: 'sync.oadp.openshift.io',
+  version: 'v1alpha1',
+  plural: 'nonadminbackupsyncrequests',
+  kind: 'NonAdminBackupSyncRequest',
   namespaced: true,
 };

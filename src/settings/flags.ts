@@ -95,6 +95,20 @@ export const flags = [
     description: 'where run serves /livez and /readyz; as --metrics-address, and may be the same',
   },
   {
+    name: 'request-history',
+    environment: 'REQUEST_HISTORY',
+    argument: 'number',
+    defaultText: '3',
+    description: 'how many successful and how many other sync requests of a namespace are kept, 1 to 256 each',
+  },
+  {
+    name: 'request-ttl',
+    environment: 'REQUEST_TTL',
+    argument: 'duration',
+    defaultText: '24h',
+    description: 'how long answered sync requests are kept, the newest success apart; 0 = no limit of time',
+  },
+  {
     name: 'termination-log',
     environment: 'TERMINATION_LOG',
     argument: 'path',

@@ -3,7 +3,7 @@ import { LabelSelectorError, parseLabelSelector, type LabelSelector } from '../k
 import { isDnsLabel, isDnsSubdomain } from '../oadp/names.ts';
 import { quoted } from '../oadp/printable.ts';
 import { formatAddress, parseAddress, type Address } from './address.ts';
-import { DurationError, formatDuration } from './duration.ts';
+import { DurationError, formatDuration, parseDuration } from './duration.ts';
 import { flags, type FlagName, type FlagSpec, type FlagValues } from './flags.ts';
 import { podNamespace, type Host } from './host.ts';
 import { SettingsError } from './settings-error.ts';
@@ -41,6 +41,10 @@ export interface Settings {
   /** Undefined = switched off. */
   readonly metricsAddress: Setting<Address | undefined>;
   readonly healthAddress: Setting<Address | undefined>;
+  /** Successes, and others, that are kept of the sync requests of a namespace. */
+  readonly requestHistory: Setting<number>;
+  /** Milliseconds, 0 = no limit. */
+  readonly requestTtl: Setting<number>;
   /** Undefined = nowhere. */
   readonly terminationLog: Setting<string | undefined>;
   readonly logLevel: Setting<LogLevel>;
@@ -49,6 +53,8 @@ export interface Settings {
 
 /** Namespaces of the platform, which no tenant owns. */
 const defaultProtectedNamespaces: readonly string[] = ['kube-*', 'openshift-*', 'openshift'];
+
+const defaultRequestTtlMs = 24 * 3600 * 1000;
 
 /** Where Kubernetes looks for a container's last words unless the pod says otherwise. */
 export const defaultTerminationLog = '/dev/termination-log';
@@ -123,6 +129,8 @@ const schema = z.object({
   'leader-elect': onOrOff.optional(),
   'metrics-address': address.optional(),
   'health-address': address.optional(),
+  'request-history': wholeNumber.optional(),
+  'request-ttl': parsed(parseDuration).optional(),
   'termination-log': nonEmpty('the path of a file').optional(),
   'log-level': z.enum(logLevels, { error: `expected one of ${logLevels.join(', ')}` }).optional(),
   'log-format': z.enum(logFormats, { error: `expected one of ${logFormats.join(', ')}` }).optional(),
@@ -211,6 +219,8 @@ export function resolveSettings(values: FlagValues, host: Host): Settings {
     leaderElect: settle('leader-elect', checked['leader-elect'], () => true),
     metricsAddress: unwrap(settle('metrics-address', checked['metrics-address'], loopback(8080))),
     healthAddress: unwrap(settle('health-address', checked['health-address'], loopback(8081))),
+    requestHistory: settle('request-history', checked['request-history'], () => 3),
+    requestTtl: settle('request-ttl', checked['request-ttl'], () => defaultRequestTtlMs),
     terminationLog: settle('termination-log', checked['termination-log'], () =>
       host.exists(defaultTerminationLog) ? defaultTerminationLog : undefined,
     ),
@@ -241,6 +251,8 @@ export function describeSettings(settings: Settings): Readonly<Record<FlagName, 
     'leader-elect': show(settings.leaderElect, String),
     'metrics-address': show(settings.metricsAddress, formatAddress, '0'),
     'health-address': show(settings.healthAddress, formatAddress, '0'),
+    'request-history': show(settings.requestHistory, String),
+    'request-ttl': show(settings.requestTtl, formatDuration),
     'termination-log': show(settings.terminationLog, String),
     'log-level': show(settings.logLevel, String),
     'log-format': show(settings.logFormat, String),

@@ -101,6 +101,12 @@ export const actionOf: Readonly<Record<DecisionReason, Action>> = {
   Missing: 'create',
 };
 
+const refusals: ReadonlySet<Reason> = new Set(refusalReasons);
+
+export function isRefusalReason(reason: Reason): boolean {
+  return refusals.has(reason);
+}
+
 export function isDecisionReason(reason: Reason): reason is DecisionReason {
   return Object.hasOwn(actionOf, reason);
 }

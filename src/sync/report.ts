@@ -23,7 +23,7 @@ export interface Failure {
   readonly message: string;
 }
 
-interface PassCounts {
+export interface PassCounts {
   readonly seen: number;
   readonly created: number;
   readonly repaired: number;

@@ -47,10 +47,8 @@ export class Tally {
    * @param startTime milliseconds since the epoch, as is `completionTime`
    */
   report(startTime: number, completionTime: number): PassReport {
-    const { failed, created, repaired, present } = this.#counts;
-    const achieved = created + repaired + present > 0;
     return {
-      outcome: failed === 0 ? 'Succeeded' : achieved ? 'Partial' : 'Failed',
+      outcome: outcomeOf(this.#counts),
       startTime: new Date(startTime).toISOString(),
       completionTime: new Date(completionTime).toISOString(),
       counts: { seen: this.#seen, ...this.#counts },
@@ -66,6 +64,17 @@ export class Tally {
     this.#counts[outcome] += 1;
     this.#reasons.set(reason, (this.#reasons.get(reason) ?? 0) + 1);
   }
+}
+
+/** How a pass went: only what failed speaks against it. */
+export function outcomeOf({
+  failed,
+  created,
+  repaired,
+  present,
+}: Readonly<Record<Outcome, number>>): 'Succeeded' | 'Partial' | 'Failed' {
+  if (failed === 0) return 'Succeeded';
+  return created + repaired + present > 0 ? 'Partial' : 'Failed';
 }
 
 function compare(a: string, b: string): number {

@@ -33,14 +33,35 @@ function only(kind: string, objects: readonly JsonObject[] = rendered): JsonObje
   return found;
 }
 
+/** The one that is bound to nab-sync; the others are added to Kubernetes' own roles. */
+function ownClusterRole(objects: readonly JsonObject[] = rendered): JsonObject {
+  const [found, ...more] = ofKind('ClusterRole', objects).filter((object) => aggregatedTo(object).length === 0);
+  if (found === undefined || more.length > 0) throw new Error('expected one ClusterRole for nab-sync');
+  return found;
+}
+
+/** Kubernetes' own roles that get what the role grants. */
+function aggregatedTo(object: JsonObject): string[] {
+  return Object.keys(objectAt(objectAt(object, 'metadata'), 'labels')).flatMap(
+    (label) => /^rbac\.authorization\.k8s\.io\/aggregate-to-(.*)$/.exec(label)?.[1] ?? [],
+  );
+}
+
 const nameOf = (object: JsonObject): string => stringAt(objectAt(object, 'metadata'), 'name') ?? '';
 
 describe('rights', () => {
-  const rules = ['Role', 'ClusterRole'].flatMap((kind) => ofKind(kind).flatMap((object) => role.parse(object).rules));
+  const rules = [only('Role'), ownClusterRole()].flatMap((object) => role.parse(object).rules);
 
-  it('never include deleting, in any role', () => {
+  it('include deleting for one kind alone, in any role: that of the requests that nab-sync answers', () => {
     expect(rules.length).toBeGreaterThan(0);
-    expect(rules.flatMap(({ verbs }) => verbs).filter((verb) => verb.startsWith('delete'))).toEqual([]);
+    const deleting = rules.filter(({ verbs }) => verbs.some((verb) => verb.startsWith('delete')));
+    expect(deleting).toEqual([
+      {
+        apiGroups: ['sync.oadp.openshift.io'],
+        resources: ['nonadminbackupsyncrequests'],
+        verbs: ['list', 'watch', 'delete'],
+      },
+    ]);
   });
 
   it('name each group, kind and verb: no wildcard', () => {
@@ -49,18 +70,33 @@ describe('rights', () => {
     }
   });
 
-  it("never change a NAB or anything else of a tenant's: the only things updated are NAB statuses and our Lease", () => {
+  it("never change a NAB or anything else of a tenant's: only statuses, and what is nab-sync's own", () => {
     const changing = rules.filter(({ verbs }) => verbs.some((verb) => ['update', 'patch'].includes(verb)));
     expect(changing.flatMap(({ resources }) => resources).sort()).toEqual([
+      'configmaps',
       'events',
       'leases',
       'nonadminbackups/status',
+      'nonadminbackupsyncrequests/status',
     ]);
   });
 
   it('in the namespaces of tenants create NABs and events only', () => {
-    const creating = role.parse(only('ClusterRole')).rules.filter(({ verbs }) => verbs.includes('create'));
+    const creating = role.parse(ownClusterRole()).rules.filter(({ verbs }) => verbs.includes('create'));
     expect(creating.flatMap(({ resources }) => resources).sort()).toEqual(['events', 'nonadminbackups']);
+  });
+});
+
+describe('what is added to the roles of tenants', () => {
+  it('is that admins and editors of a namespace may ask for a sync and read, and viewers read', () => {
+    const granted = ofKind('ClusterRole')
+      .filter((object) => aggregatedTo(object).length > 0)
+      .map((object) => ({ to: aggregatedTo(object).sort(), rules: role.parse(object).rules }));
+    const requests = { apiGroups: ['sync.oadp.openshift.io'], resources: ['nonadminbackupsyncrequests'] };
+    expect(granted).toEqual([
+      { to: ['admin', 'edit'], rules: [{ ...requests, verbs: ['get', 'list', 'watch', 'create', 'delete'] }] },
+      { to: ['view'], rules: [{ ...requests, verbs: ['get', 'list', 'watch'] }] },
+    ]);
   });
 });
 

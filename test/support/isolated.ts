@@ -85,7 +85,9 @@ export async function isolated(): Promise<Isolated> {
     deleteTenant: (name) => deleteNamespace(objects, tenant(name)),
     async install(options) {
       const nameSuffix = `-${id}`;
-      const manifests = await renderManifests({ kubectl, namespace: oadpNamespace, nameSuffix, ...options });
+      const rendered = await renderManifests({ kubectl, namespace: oadpNamespace, nameSuffix, ...options });
+      // There is one CRD for all test files, and the run's setup has installed it.
+      const manifests = rendered.filter(({ kind }) => kind !== 'CustomResourceDefinition');
       for (const object of manifests) await objects.apply(object);
       clusterWide.push(
         ...manifests.filter((object) => stringAt(objectAt(object, 'metadata'), 'namespace') === undefined),

@@ -26,6 +26,7 @@ const pages = [
   { page: 'docs/operate.md', installed: true },
   { page: 'docs/disaster-recovery.md', installed: true },
   { page: 'docs/another-cluster.md', installed: true },
+  { page: 'docs/sync-requests.md', installed: true },
 ] as const;
 
 const gen = liveObjects('openshift-adp');

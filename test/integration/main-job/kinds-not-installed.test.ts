@@ -6,7 +6,7 @@ import { isJsonObject, objectAt, stringAt } from '../../../src/kube/json.ts';
 import type { JsonObject } from '../../../src/kube/resource.ts';
 import * as kinds from '../../../src/oadp/kinds.ts';
 import { ControlPlane } from '../../support/control-plane/control-plane.ts';
-import { loadCrds } from '../../support/control-plane/crd-files.ts';
+import { loadCrds, loadOwnCrds } from '../../support/control-plane/crd-files.ts';
 import { installCrds } from '../../support/control-plane/install-crds.ts';
 import { eventually } from '../../support/eventually.ts';
 import { liveObjects } from '../../support/gen/live-objects.ts';
@@ -115,6 +115,20 @@ onOwnServer('an API server without the kinds', () => {
     );
     expect(bareNab(nab)).toEqual(expectedNab(backup));
     expect(await page(controller, '/readyz')).toMatchObject({ status: 200 });
+  });
+
+  it('its own kind apart, without which all else works: requests are answered once it is there', async () => {
+    const off = 'sync requests are off until their kind is installed (manifests/crd)';
+    expect(controller.log().filter(({ msg }) => msg === off)).toHaveLength(1);
+    const asked = await run('request', '-n', 'team');
+    expect(asked.exitCode).toBe(1);
+    expect(asked.stderr).toMatch(
+      /^nab-sync: .*CustomResourceDefinition nonadminbackupsyncrequests\.sync\.oadp\.openshift\.io is missing: install manifests\/crd\n$/,
+    );
+    await installCrds(controlPlane.admin, await loadOwnCrds());
+    const { exitCode, stdout, stderr } = await run('request', '-n', 'team', '--wait', '-o', 'json');
+    expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 });
+    expect(JSON.parse(stdout)).toMatchObject({ status: { phase: 'Succeeded', counts: { seen: 1, present: 1 } } });
   });
 
   it('names one kind that is missing among others that are there', async () => {

@@ -7,7 +7,8 @@ import { objectAt } from '../../../src/kube/json.ts';
 import { qualifiedName } from '../../../src/kube/resource.ts';
 import * as kinds from '../../../src/oadp/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
-import { nacuuid } from '../../support/gen/live-objects.ts';
+import { hour } from '../../support/gen/api-objects.ts';
+import { fromNow, nacuuid } from '../../support/gen/live-objects.ts';
 import { isolated } from '../../support/isolated.ts';
 import { runNabSync, startNabSync } from '../../support/nab-sync.ts';
 import { onceReport } from '../main-job/support/reports.ts';
@@ -34,9 +35,16 @@ type Effect =
 
 function effectOn(right: Right): Effect {
   const { verb, resource } = right;
-  if (verb === 'watch' || resource === kinds.dataProtectionApplications) return 'unused';
+  if (verb === 'watch' || resource === kinds.dataProtectionApplications || resource === kinds.syncRequests) {
+    return 'unused';
+  }
   if (verb === 'list' || resource === leaseResource) return 'refuses';
   return resource.plural === 'events' || resource === configMapResource ? 'warns' : 'fails';
+}
+
+/** Nothing of the main job rests on it. */
+function isSideline(right: Right): boolean {
+  return effectOn(right) === 'warns' || right.resource === kinds.syncRequests;
 }
 
 /** What messages call it: `update nonadminbackups.oadp.openshift.io/status`. */
@@ -105,6 +113,17 @@ class Scene {
     if (resource === leaseResource && verb === 'create') {
       await objects.delete(leaseResource, { namespace: this.nabSync.oadpNamespace, name: leaseName });
     }
+    if (resource === kinds.syncRequests && (verb === 'update' || verb === 'delete')) {
+      const request = { apiVersion: 'sync.oadp.openshift.io/v1alpha1', kind: resource.kind };
+      const answered = ['a', 'b', 'c', 'd', 'e'].map((name) => ({
+        ...request,
+        metadata: { namespace: this.tenant, name },
+        status: { phase: 'Succeeded', completionTime: fromNow(-hour) },
+      }));
+      // One that waits for its answer, or more answers than are kept.
+      const unanswered = { ...request, metadata: { namespace: this.tenant, name: 'asked' } };
+      for (const each of verb === 'update' ? [unanswered] : answered) await objects.create(each);
+    }
     if (resource.plural === 'events' && verb === 'patch') {
       // Told once already, so that the next time raises a count.
       await runNabSync(['once'], this.options);
@@ -153,7 +172,7 @@ describe.concurrent('without the right to', () => {
         expect(JSON.parse(said)).toMatchObject({ level: 'warn' });
         expect(said).toContain('forbidden');
       }
-      const stillWorks = missing.every((right) => right.verb === 'watch' || effectOn(right) === 'warns');
+      const stillWorks = missing.every((right) => right.verb === 'watch' || isSideline(right));
       if (stillWorks) await eventually(() => scene.expectComplete(), 30_000);
 
       await scene.nabSync.restore();

@@ -65,13 +65,17 @@ describe('manifests/base', () => {
     expect(grantedLines(nabSync.manifests).sort()).toEqual(rights.map(rightLine).sort());
   });
 
-  it('grants no wildcard, no deleting, no secret, and no change of a NAB outside of its status', () => {
+  it('grants no wildcard, no secret, no change of a NAB outside of its status, and deleting of requests alone', () => {
     const lines = grantedLines(nabSync.manifests);
     expect(lines.filter((line) => line.includes('*'))).toEqual([]);
-    expect(lines.filter((line) => /^\w+ delete/.test(line) || /secrets|pods/.test(line))).toEqual([]);
+    expect(lines.filter((line) => /secrets|pods/.test(line))).toEqual([]);
+    expect(lines.filter((line) => /^\w+ delete/.test(line))).toEqual([
+      'cluster delete nonadminbackupsyncrequests.sync.oadp.openshift.io',
+    ]);
     expect(lines.filter((line) => /^\w+ (update|patch|escalate|bind|impersonate)\b/.test(line)).sort()).toEqual([
       'cluster patch events',
       'cluster update nonadminbackups.oadp.openshift.io/status',
+      'cluster update nonadminbackupsyncrequests.sync.oadp.openshift.io/status',
       'oadp update configmaps nab-sync-status',
       'oadp update leases.coordination.k8s.io nab-sync',
     ]);
@@ -230,6 +234,22 @@ describe('what happens when the ServiceAccount tries', () => {
       'creates a NonAdminRestore',
       () => ({ method: 'POST', path: `${oadpApi}/namespaces/${tenant}/nonadminrestores`, body: {} }),
     ],
+    [
+      'makes a request for a sync',
+      () => ({ method: 'POST', path: resourcePath(kinds.syncRequests, { namespace: tenant }), body: syncRequest() }),
+    ],
+    [
+      'changes a request for a sync',
+      () => ({
+        method: 'PATCH',
+        path: resourcePath(kinds.syncRequests, { namespace: tenant, name: 'request' }),
+        body: { metadata: { labels: { a: 'b' } } },
+      }),
+    ],
+    [
+      'deletes all requests of a namespace',
+      () => ({ method: 'DELETE', path: resourcePath(kinds.syncRequests, { namespace: tenant }) }),
+    ],
     ['reads a secret of a tenant', () => ({ method: 'GET', path: `/api/v1/namespaces/${tenant}/secrets/credentials` })],
     ['lists all secrets', () => ({ method: 'GET', path: '/api/v1/secrets' })],
     [
@@ -342,6 +362,11 @@ describe('what happens when the ServiceAccount tries', () => {
       }),
     ],
   ];
+  const syncRequest = (): JsonObject => ({
+    apiVersion: 'sync.oadp.openshift.io/v1alpha1',
+    kind: 'NonAdminBackupSyncRequest',
+    metadata: { generateName: 'request-' },
+  });
   const nab = (): string => `${oadpApi}/namespaces/${tenant}/nonadminbackups/daily`;
   const nabsl = (): string => `${oadpApi}/namespaces/${tenant}/nonadminbackupstoragelocations/bucket`;
   const nabBody = (): JsonObject => nabSync.gen.nonAdminBackup({ namespace: tenant, spec: { deleteBackup: true } });

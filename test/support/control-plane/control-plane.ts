@@ -7,7 +7,7 @@ import { stringify } from 'yaml';
 import { ApiClient } from '../api-client.ts';
 import { provideBinaries } from './binaries.ts';
 import type { Binaries } from './binaries.ts';
-import { loadCrds } from './crd-files.ts';
+import { loadCrds, loadOwnCrds } from './crd-files.ts';
 import { freePort } from './free-port.ts';
 import { installCrds } from './install-crds.ts';
 import { stderrProgress } from './progress.ts';
@@ -70,13 +70,13 @@ export class ControlPlane {
   static async start(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
     const binaries = await provideBinaries(options.progress ?? stderrProgress);
     // Read while the server starts: neither waits for the other.
-    const crds = options.crds === false ? Promise.resolve([]) : loadCrds();
+    const crds = options.crds === false ? [] : [loadCrds(), loadOwnCrds()];
     const started = ControlPlane.#startOnSomePort(binaries, options.port);
-    const [loaded, controlPlane] = await Promise.allSettled([crds, started]);
+    const [loaded, controlPlane] = await Promise.allSettled([Promise.all(crds), started]);
     if (controlPlane.status === 'rejected') throw controlPlane.reason;
     try {
       if (loaded.status === 'rejected') throw loaded.reason;
-      await installCrds(controlPlane.value.admin, loaded.value);
+      await installCrds(controlPlane.value.admin, loaded.value.flat());
     } catch (error) {
       await controlPlane.value.stop();
       throw error;

@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import type { JsonObject } from '../../../src/kube/resource.ts';
@@ -51,6 +52,11 @@ async function load(wanted: readonly Source[], filesWithoutGo: RegExp): Promise<
     (await moduleDirectories(wanted)).map(({ source, root }) => readCrds(join(root, source.directory), source.files)),
   );
   return found.flat();
+}
+
+/** nab-sync's own kind; everything but that works without it. */
+export async function loadOwnCrds(): Promise<JsonObject[]> {
+  return await readCrds(fileURLToPath(new URL('../../../manifests/crd/', import.meta.url)), /\.yaml$/);
 }
 
 const noCrds =

@@ -7,7 +7,7 @@ import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
 import type { TestProject } from 'vitest/node';
 import { ApiClient } from '../api-client.ts';
 import { ControlPlane } from '../control-plane/control-plane.ts';
-import { loadCrds } from '../control-plane/crd-files.ts';
+import { loadCrds, loadOwnCrds } from '../control-plane/crd-files.ts';
 import { installCrds } from '../control-plane/install-crds.ts';
 
 declare module 'vitest' {
@@ -57,7 +57,7 @@ async function existingCluster(): Promise<Cluster> {
   kubeConfig.loadFromDefault();
   const api = await ApiClient.fromKubeConfig(kubeConfig);
   try {
-    await installCrds(api, await loadCrds());
+    await installCrds(api, [...(await loadCrds()), ...(await loadOwnCrds())]);
   } finally {
     await api.close();
   }

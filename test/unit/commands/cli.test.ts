@@ -94,6 +94,8 @@ function done({
         return status(context, invocation.output, streams, () => Promise.resolve(kept));
       case 'check':
         return check(context, invocation.output, streams, () => Promise.resolve(checks));
+      case 'request':
+        return Promise.reject(new Error('has an API server of its own to ask'));
     }
   };
 }
@@ -411,6 +413,26 @@ describe('a signal', () => {
       throw aborted;
     };
     expect(await cli(['run'], process, stopped)).toBe(0);
+  });
+
+  test('before it was done stands in the termination log of a command that has something to do, and of no other', async () => {
+    const path = join(directory, 'interrupted-log');
+    const stopped = async (command: string): Promise<void> => {
+      const process = fakeSurroundings({ KUBECONFIG, TERMINATION_LOG: path });
+      await cli([command], process, () => {
+        process.stop.abort(new Interruption('SIGTERM'));
+        throw aborted;
+      });
+    };
+    await stopped('run');
+    expect(existsSync(path)).toBe(false);
+    await stopped('once');
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({
+      command: 'once',
+      exitCode: 143,
+      code: 'Interrupted',
+      message: 'ended by SIGTERM before it was done',
+    });
   });
 
   test('does not hide a fault of ours', async () => {

@@ -70,6 +70,15 @@ describe('requests for one object', () => {
     await clientWith().patch(backups, { namespace: 'team-a', name: 'x' }, { status: { phase: 'Created' } });
   });
 
+  test('delete removes the one with that uid', async () => {
+    const preconditions = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid: 'uid-1' } };
+    nock(SERVER)
+      .delete(`${COLLECTION}/x`, preconditions)
+      .matchHeader('content-type', 'application/json')
+      .reply(200, { kind: 'Status', apiVersion: 'v1', status: 'Success' });
+    await clientWith().delete(backups, { namespace: 'team-a', name: 'x' }, 'uid-1');
+  });
+
   test('go to the path that the server URL has', async () => {
     nock(SERVER).get(`/k8s/clusters/c-1${COLLECTION}/x`).reply(200, backup);
     await clientWith({}, connectionTo(`${SERVER}/k8s/clusters/c-1`)).get(backups, { namespace: 'team-a', name: 'x' });

@@ -50,8 +50,15 @@ export function grantedLines(objects: readonly JsonObject[]): string[] {
   );
 }
 
+/** Roles of nab-sync itself: those that are aggregated into Kubernetes' own are bound to nobody here. */
 function rolesAmong(objects: readonly JsonObject[]): z.infer<typeof role>[] {
-  return objects.filter(({ kind }) => kind === 'Role' || kind === 'ClusterRole').map((object) => role.parse(object));
+  return objects.filter(isOwnRole).map((object) => role.parse(object));
+}
+
+function isOwnRole(object: JsonObject): boolean {
+  const labels = Object.keys(objectAt(objectAt(object, 'metadata'), 'labels'));
+  const aggregated = labels.some((label) => label.startsWith('rbac.authorization.k8s.io/aggregate-to-'));
+  return (object['kind'] === 'Role' || object['kind'] === 'ClusterRole') && !aggregated;
 }
 
 /** The roles among the objects without some rights; throws if they never had them, or would lose others too. */
@@ -102,7 +109,8 @@ export async function install(here: Isolated, name: string): Promise<Installatio
     .replaceAll('the-namespace', oadpNamespace)
     .replaceAll('-the-suffix', suffix);
   const manifests = z.array(z.record(z.string(), z.unknown())).parse(JSON.parse(text));
-  const needed = manifests.filter(({ kind }) => kind !== 'Deployment');
+  // There is one CRD for all test files, and the run's setup has installed it.
+  const needed = manifests.filter(({ kind }) => kind !== 'Deployment' && kind !== 'CustomResourceDefinition');
   for (const object of needed) await here.objects.apply(object);
   afterAll(async () => {
     const clusterWide = needed.filter((object) => stringAt(objectAt(object, 'metadata'), 'namespace') === undefined);
@@ -120,8 +128,7 @@ export async function install(here: Isolated, name: string): Promise<Installatio
       await Promise.all(rolesWithout(needed, withdrawn).map((object) => here.objects.apply(object)));
     },
     async restore() {
-      const roles = needed.filter(({ kind }) => kind === 'Role' || kind === 'ClusterRole');
-      await Promise.all(roles.map((object) => here.objects.apply(object)));
+      await Promise.all(needed.filter(isOwnRole).map((object) => here.objects.apply(object)));
     },
   };
 }

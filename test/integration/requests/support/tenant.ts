@@ -1,0 +1,149 @@
+import { z } from 'zod';
+import type { JsonObject } from '../../../../src/kube/resource.ts';
+import { syncRequests } from '../../../../src/oadp/kinds.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { renderManifests } from '../../../support/manifests.ts';
+import { runNabSync, type NabSyncExit } from '../../../support/nab-sync.ts';
+import { serviceAccountToken } from '../../../support/service-account.ts';
+import type { MainJob } from '../../main-job/support/main-job.ts';
+
+const entry = z.strictObject({
+  namespace: z.string(),
+  name: z.string(),
+  reason: z.string(),
+  message: z.string().min(1),
+});
+const count = z.int().nonnegative();
+const time = z.iso.datetime();
+
+const condition = z.strictObject({
+  type: z.enum(['Complete', 'Succeeded']),
+  status: z.enum(['True', 'False', 'Unknown']),
+  observedGeneration: z.int(),
+  lastTransitionTime: time,
+  reason: z.string(),
+  message: z.string(),
+});
+
+const history = z.strictObject({
+  lastAttemptTime: time,
+  lastSuccessTime: time.optional(),
+  lastFailureTime: time.optional(),
+  lastFailureMessage: z.string().optional(),
+  failingSince: time.optional(),
+  consecutiveFailures: count,
+});
+
+/** A status that is final, as documented: an additional field is a change of the interface. */
+export const finalStatus = z.strictObject({
+  phase: z.enum(['Succeeded', 'Partial', 'Failed']),
+  observedGeneration: z.int(),
+  startTime: time,
+  completionTime: time,
+  conditions: z.array(condition).length(2),
+  oadpNamespace: z.string(),
+  namespaces: count,
+  counts: z.strictObject({
+    seen: count,
+    created: count,
+    repaired: count,
+    present: count,
+    skipped: count,
+    waiting: count,
+    conflict: count,
+    failed: count,
+  }),
+  written: z
+    .array(
+      z.strictObject({
+        namespace: z.string(),
+        name: z.string(),
+        veleroBackup: z.string(),
+        outcome: z.enum(['Created', 'Repaired']),
+      }),
+    )
+    .max(20),
+  skipped: z.array(entry).max(20),
+  failed: z.array(entry).max(20),
+  omitted: z.strictObject({ written: count, skipped: count, failed: count }),
+  history,
+});
+
+type FinalStatus = z.infer<typeof finalStatus>;
+
+/** The status of a request that was refused: nothing was looked at. */
+export const refusedStatus = finalStatus
+  .partial()
+  .required({ phase: true, startTime: true, completionTime: true, conditions: true });
+
+/** A request body; the server gives the name. */
+export function syncRequest(namespace: string, spec?: JsonObject): JsonObject {
+  return {
+    apiVersion: 'sync.oadp.openshift.io/v1alpha1',
+    kind: 'NonAdminBackupSyncRequest',
+    metadata: { namespace, generateName: 'test-' },
+    ...(spec === undefined ? {} : { spec }),
+  };
+}
+
+const named = z.object({ metadata: z.object({ name: z.string(), namespace: z.string() }) });
+
+/** Makes a request as an admin and returns its name. */
+export async function ask({ objects }: MainJob, namespace: string, spec?: JsonObject): Promise<string> {
+  return named.parse(await objects.create(syncRequest(namespace, spec))).metadata.name;
+}
+
+const withPhase = z.object({ status: z.looseObject({ phase: z.string() }) });
+
+/** Waits until a request has a final status and returns that, unchecked. */
+export async function answerOf({ objects }: MainJob, namespace: string, name: string): Promise<JsonObject> {
+  return await eventually(async () => {
+    const { status } = withPhase.parse(await objects.get(syncRequests, { namespace, name }));
+    if (!['Succeeded', 'Partial', 'Failed'].includes(status.phase)) throw new Error(`${name} is ${status.phase}`);
+    return status;
+  }, 30_000);
+}
+
+/** Makes a request and waits for its answer. */
+export async function askAndWait(job: MainJob, namespace: string, spec?: JsonObject): Promise<FinalStatus> {
+  return finalStatus.parse(await answerOf(job, namespace, await ask(job, namespace, spec)));
+}
+
+/** Somebody who has a role in his own namespace and nothing anywhere else. */
+export interface Tenant {
+  readonly namespace: string;
+  readonly kubeconfig: string;
+  readonly command: (...args: readonly string[]) => Promise<NabSyncExit>;
+}
+
+/**
+ * A tenant with the rights that the manifests aggregate into `admin` (`edit`) or `view`. They are bound directly, since no
+ * controller aggregates roles beside the embedded server.
+ */
+export async function tenantOf(job: MainJob, namespace: string, role: 'edit' | 'view' = 'edit'): Promise<Tenant> {
+  const manifests = await renderManifests({ kubectl: job.kubectl, namespace: job.oadpNamespace, directory: 'crd' });
+  const granting = manifests.find((object) => nameOf(object) === `nab-sync-requests-${role}`);
+  const rules = granting?.['rules'];
+  const account = { namespace, name: `tenant-${role}` };
+  const rbac = 'rbac.authorization.k8s.io';
+  await job.objects.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: account });
+  await job.objects.create({ apiVersion: `${rbac}/v1`, kind: 'Role', metadata: account, rules });
+  await job.objects.create({
+    apiVersion: `${rbac}/v1`,
+    kind: 'RoleBinding',
+    metadata: account,
+    roleRef: { apiGroup: rbac, kind: 'Role', name: account.name },
+    subjects: [{ kind: 'ServiceAccount', ...account }],
+  });
+  const token = await serviceAccountToken(job.api, account);
+  const kubeconfig = await job.file(`${namespace}-${role}.kubeconfig`, job.api.kubeconfigFor({ token, namespace }));
+  return {
+    namespace,
+    kubeconfig,
+    command: (...args) => runNabSync(args, { kubeconfig, oadpNamespace: job.oadpNamespace }),
+  };
+}
+
+function nameOf(object: JsonObject): string {
+  return z.object({ metadata: z.object({ name: z.string() }) }).parse(object).metadata.name;
+}
