@@ -17,6 +17,8 @@ async function startServers(context: CommandContext, prometheus: PrometheusMetri
   const { settings, health, log } = context;
   const metricsAddress = settings.metricsAddress.value;
   const healthAddress = settings.healthAddress.value;
+  const tlsPath = settings.metricsTlsDirectory.value;
+  const tls = tlsPath === undefined ? undefined : { path: tlsPath, setting: '--metrics-tls-directory' };
   const metricsPages: Pages = {
     '/metrics': async () => ({ status: 200, contentType: prometheus.contentType, body: await prometheus.render() }),
   };
@@ -26,15 +28,15 @@ async function startServers(context: CommandContext, prometheus: PrometheusMetri
   };
   const shared = metricsAddress !== undefined && metricsAddress.port !== 0 && isEqual(metricsAddress, healthAddress);
   const plans = shared
-    ? [{ address: metricsAddress, setting: '--metrics-address', pages: { ...metricsPages, ...healthPages } }]
+    ? [{ address: metricsAddress, setting: '--metrics-address', pages: { ...metricsPages, ...healthPages }, tls }]
     : [
-        { address: metricsAddress, setting: '--metrics-address', pages: metricsPages },
-        { address: healthAddress, setting: '--health-address', pages: healthPages },
+        { address: metricsAddress, setting: '--metrics-address', pages: metricsPages, tls },
+        { address: healthAddress, setting: '--health-address', pages: healthPages, tls: undefined },
       ];
   const servers: RunningServer[] = [];
   try {
-    for (const { address, setting, pages } of plans) {
-      if (address !== undefined) servers.push(await startServer({ address, setting, pages, log }));
+    for (const { address, ...plan } of plans) {
+      if (address !== undefined) servers.push(await startServer({ address, ...plan, log }));
     }
   } catch (error) {
     await Promise.all(servers.map((server) => server.close()));

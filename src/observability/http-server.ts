@@ -1,9 +1,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import { ConfigurationError } from '../kube/configuration-error.ts';
 import { formatAddress, type Address } from '../settings/address.ts';
 import type { HealthChecks } from './health.ts';
+import { useTlsDirectory, type TlsDirectory } from './tls-files.ts';
 
 /** An answer to GET. */
 export interface Page {
@@ -20,6 +22,8 @@ export interface ServerOptions {
   /** The setting that the address came from, as an error names it: `--metrics-address`. */
   readonly setting: string;
   readonly pages: Pages;
+  /** HTTPS, with the certificate that lies there; left out for HTTP. */
+  readonly tls?: TlsDirectory | undefined;
   readonly log: Logger;
 }
 
@@ -93,7 +97,7 @@ function advice(code: string | undefined): string | undefined {
   }
 }
 
-function listen(server: Server, { address, setting }: ServerOptions): Promise<void> {
+function listen(server: Server | TlsServer, { address, setting }: ServerOptions): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const problem = advice(error.code);
@@ -107,41 +111,60 @@ function listen(server: Server, { address, setting }: ServerOptions): Promise<vo
   });
 }
 
+const limits = {
+  headersTimeout: 5_000,
+  requestTimeout: 10_000,
+  keepAliveTimeout: 5_000,
+  // How often connections are looked at for the two timeouts above.
+  connectionsCheckingInterval: 2_000,
+  maxHeaderSize: 8 * 1024,
+};
+
 /**
  * Serves a few small pages, for probes and scrapers inside the cluster. Everything is bounded: header size, the time a
- * client may take for a request, connections at once. Rejects with ConfigurationError when the address cannot be had.
+ * client may take for a request, connections at once. Rejects with ConfigurationError when the address cannot be had,
+ * or the certificate not be used.
  */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const { address, setting, pages, log } = options;
-  const server = createServer(
-    {
-      headersTimeout: 5_000,
-      requestTimeout: 10_000,
-      keepAliveTimeout: 5_000,
-      // How often connections are looked at for the two timeouts above.
-      connectionsCheckingInterval: 2_000,
-      maxHeaderSize: 8 * 1024,
-    },
-    (request, response) => {
-      void answer(pages, request, response, log);
-    },
-  );
+  const { address, setting, pages, tls, log } = options;
+  const answerRequest = (request: IncomingMessage, response: ServerResponse): void => {
+    void answer(pages, request, response, log);
+  };
+  const { server, stopTls } =
+    tls === undefined
+      ? { server: createServer(limits, answerRequest), stopTls: undefined }
+      : await tlsServer(tls, answerRequest, log);
   server.maxConnections = 64;
-  await listen(server, options);
+  try {
+    await listen(server, options);
+  } catch (error) {
+    stopTls?.();
+    throw error;
+  }
   server.on('error', (error) => {
     log.error({ err: error, setting }, 'server failed');
   });
   const bound = server.address() as AddressInfo;
   const actual: Address = { host: address.host, port: bound.port };
-  log.info({ address: formatAddress(actual), pages: Object.keys(pages) }, 'listening');
+  log.info({ address: formatAddress(actual), pages: Object.keys(pages), tls: tls !== undefined }, 'listening');
   return {
     address: actual,
     close: () =>
       new Promise((resolve) => {
+        stopTls?.();
         server.close(() => {
           resolve();
         });
         server.closeAllConnections();
       }),
   };
+}
+
+async function tlsServer(
+  tls: TlsDirectory,
+  answerRequest: (request: IncomingMessage, response: ServerResponse) => void,
+  log: Logger,
+): Promise<{ server: TlsServer; stopTls: () => void }> {
+  const server = createTlsServer(limits, answerRequest);
+  return { server, stopTls: await useTlsDirectory(server, tls, log) };
 }

@@ -88,6 +88,13 @@ export const flags = [
     description: 'where run serves /metrics; port 0 = a free one, no host = all interfaces, 0 = off',
   },
   {
+    name: 'metrics-tls-directory',
+    environment: 'METRICS_TLS_DIRECTORY',
+    argument: 'path',
+    defaultText: 'none: HTTP',
+    description: 'directory with tls.crt and tls.key: /metrics is served with them, and with what they change to',
+  },
+  {
     name: 'health-address',
     environment: 'HEALTH_ADDRESS',
     argument: 'host:port',

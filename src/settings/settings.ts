@@ -45,6 +45,8 @@ export interface Settings {
   readonly requestHistory: Setting<number>;
   /** Milliseconds, 0 = no limit. */
   readonly requestTtl: Setting<number>;
+  /** Undefined = HTTP. */
+  readonly metricsTlsDirectory: Setting<string | undefined>;
   /** Undefined = nowhere. */
   readonly terminationLog: Setting<string | undefined>;
   readonly logLevel: Setting<LogLevel>;
@@ -128,6 +130,7 @@ const schema = z.object({
   'storage-location': z.array(dnsSubdomain).optional(),
   'leader-elect': onOrOff.optional(),
   'metrics-address': address.optional(),
+  'metrics-tls-directory': nonEmpty('the path of a directory').optional(),
   'health-address': address.optional(),
   'request-history': wholeNumber.optional(),
   'request-ttl': parsed(parseDuration).optional(),
@@ -218,6 +221,7 @@ export function resolveSettings(values: FlagValues, host: Host): Settings {
     storageLocations: settle('storage-location', checked['storage-location'], () => []),
     leaderElect: settle('leader-elect', checked['leader-elect'], () => true),
     metricsAddress: unwrap(settle('metrics-address', checked['metrics-address'], loopback(8080))),
+    metricsTlsDirectory: settle('metrics-tls-directory', checked['metrics-tls-directory'], nothing),
     healthAddress: unwrap(settle('health-address', checked['health-address'], loopback(8081))),
     requestHistory: settle('request-history', checked['request-history'], () => 3),
     requestTtl: settle('request-ttl', checked['request-ttl'], () => defaultRequestTtlMs),
@@ -250,6 +254,7 @@ export function describeSettings(settings: Settings): Readonly<Record<FlagName, 
     'storage-location': show(settings.storageLocations, list),
     'leader-elect': show(settings.leaderElect, String),
     'metrics-address': show(settings.metricsAddress, formatAddress, '0'),
+    'metrics-tls-directory': show(settings.metricsTlsDirectory, String),
     'health-address': show(settings.healthAddress, formatAddress, '0'),
     'request-history': show(settings.requestHistory, String),
     'request-ttl': show(settings.requestTtl, formatDuration),

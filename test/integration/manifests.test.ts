@@ -19,7 +19,12 @@ const rendered = await renderManifests({ kubectl, namespace: here.oadpNamespace 
 const role = z.object({
   metadata: z.object({ name: z.string() }),
   rules: z.array(
-    z.object({ apiGroups: z.array(z.string()), resources: z.array(z.string()), verbs: z.array(z.string()) }),
+    z.object({
+      apiGroups: z.array(z.string()),
+      resources: z.array(z.string()),
+      resourceNames: z.array(z.string()).default([]),
+      verbs: z.array(z.string()),
+    }),
   ),
 });
 
@@ -70,12 +75,13 @@ describe('rights', () => {
     }
   });
 
-  it("never change a NAB or anything else of a tenant's: only statuses, and what is nab-sync's own", () => {
+  it("never change a NAB or anything else of a tenant's: only statuses, and by name what is nab-sync's own", () => {
     const changing = rules.filter(({ verbs }) => verbs.some((verb) => ['update', 'patch'].includes(verb)));
-    expect(changing.flatMap(({ resources }) => resources).sort()).toEqual([
-      'configmaps',
+    const what = changing.map(({ resources, resourceNames }) => [...resources, ...resourceNames].join(' '));
+    expect(what.sort()).toEqual([
+      'configmaps nab-sync-status',
       'events',
-      'leases',
+      'leases nab-sync',
       'nonadminbackups/status',
       'nonadminbackupsyncrequests/status',
     ]);
@@ -221,5 +227,43 @@ describe.each(await overlayNames())('overlay %s', (overlay) => {
       expect(binding['subjects']).toEqual([{ kind: 'ServiceAccount', name: 'nab-sync', namespace: 'oadp-two' }]);
     }
     expect(known).toContain('ServiceAccount nab-sync');
+  });
+});
+
+describe('overlay openshift', () => {
+  it('leaves user and group to OpenShift, and serves metrics with the certificate of its service', async () => {
+    const objects = await renderOverlay(kubectl, 'openshift', 'oadp-two');
+    const deployment = JSON.stringify(only('Deployment', objects));
+    expect(deployment).not.toMatch(/"(?:runAsUser|runAsGroup|fsGroup|supplementalGroups)"/);
+    expect(deployment).toContain('{"name":"METRICS_TLS_DIRECTORY","value":"/etc/nab-sync/metrics-tls"}');
+    expect(objectAt(objectAt(only('Service', objects), 'metadata'), 'annotations')).toEqual({
+      'service.beta.openshift.io/serving-cert-secret-name': 'nab-sync-metrics-tls',
+    });
+    expect(only('ServiceMonitor', objects)).toMatchObject({
+      spec: { endpoints: [{ scheme: 'https', tlsConfig: { serverName: 'nab-sync.oadp-two.svc' } }] },
+    });
+  });
+});
+
+describe('overlay ha', () => {
+  it('runs two pods apart, and lets a drain take one at a time', async () => {
+    const objects = await renderOverlay(kubectl, 'ha', here.oadpNamespace);
+    expect(only('Deployment', objects)).toMatchObject({
+      spec: {
+        replicas: 2,
+        template: {
+          spec: {
+            topologySpreadConstraints: [
+              { topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'ScheduleAnyway' },
+              { topologyKey: 'topology.kubernetes.io/zone', whenUnsatisfiable: 'ScheduleAnyway' },
+            ],
+          },
+        },
+      },
+    });
+    const labels = { 'app.kubernetes.io/name': 'nab-sync' };
+    expect(only('PodDisruptionBudget', objects)).toMatchObject({
+      spec: { maxUnavailable: 1, selector: { matchLabels: labels } },
+    });
   });
 });
