@@ -198,20 +198,19 @@ describe.each(pages)('$page', ({ page, installed }) => {
     }, 60_000);
   });
 
-  it.runIf(page === 'docs/install.md')(
-    'uninstalled, nab-sync leaves every NAB as it is, and nothing of its own',
-    async () => {
-      const nabs = await at.objects.list(kinds.nonAdminBackups);
-      expect(nabs.map((nab) => nab['metadata'])).toMatchObject([{ namespace: 'my-team', name: 'daily' }]);
-      expect(nabs[0]?.['metadata']).not.toHaveProperty('deletionTimestamp');
-      const left = await at.reader.run({
-        as: 'admin',
-        script:
-          'kubectl get all,cm,lease,sa,role,rolebinding,netpol -n openshift-adp -o name | grep nab-sync || true; kubectl get clusterrole,clusterrolebinding -o name | grep nab-sync.openshift-adp || true',
-      });
-      expect(left).toBe('');
-    },
-  );
+  if (page !== 'docs/install.md') return;
+
+  it('uninstalled, nab-sync leaves every NAB as it is, and nothing of its own', async () => {
+    const nabs = await at.objects.list(kinds.nonAdminBackups);
+    expect(nabs.map((nab) => nab['metadata'])).toMatchObject([{ namespace: 'my-team', name: 'daily' }]);
+    expect(nabs[0]?.['metadata']).not.toHaveProperty('deletionTimestamp');
+    const left = await at.reader.run({
+      as: 'admin',
+      script: `kubectl get all,cm,lease,sa,role,rolebinding,netpol -n openshift-adp -o name | grep nab-sync || true
+               kubectl get clusterrole,clusterrolebinding -o name | grep nab-sync.openshift-adp || true`,
+    });
+    expect(left).toBe('');
+  });
 });
 
 it('each page has blocks that are run', () => {
