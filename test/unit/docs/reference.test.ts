@@ -268,6 +268,18 @@ describe('overlays', () => {
   });
 });
 
+describe('log', () => {
+  test('each message of the table in docs/operate.md is logged', () => {
+    const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => text(`src/${name}`))
+      .join('\n');
+    const documented = rows(section('docs/operate.md', 'Log')).flatMap(([message]) => codeSpans(message ?? ''));
+    expect(documented.length).toBeGreaterThan(5);
+    expect(documented.filter((message) => !sources.includes(`'${message}'`))).toEqual([]);
+  });
+});
+
 describe('the dashboard', () => {
   test('shows metrics that there are', () => {
     const named = [...text('manifests/monitoring/dashboard.json').matchAll(/\bnab_sync_\w+/g)].map(([name]) => name);
