@@ -1,5 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { cli } from './commands/cli.ts';
+import { programName } from './commands/command-line.ts';
 import { dispatch } from './commands/dispatch.ts';
 import { exitCodes } from './commands/exit-codes.ts';
 import { Interruption, type Surroundings } from './commands/surroundings.ts';
@@ -33,8 +34,14 @@ for (const stream of [process.stdout, process.stderr]) {
 }
 
 const surroundings: Surroundings = {
+  program: programName(process.argv[1]),
   host: systemHost(),
-  streams: { out: process.stdout, error: process.stderr, terminal: terminalOf(process.stdout, process.env) },
+  streams: {
+    out: process.stdout,
+    error: process.stderr,
+    terminal: terminalOf(process.stdout, process.env),
+    errorTerminal: terminalOf(process.stderr, process.env),
+  },
   signal: stopping.signal,
   crashed,
 };

@@ -1,5 +1,5 @@
 import type { CheckResult } from '../controller/check/verdict.ts';
-import { cell, countsText } from './output.ts';
+import { cell, counted, countsText } from './output.ts';
 import { table, type TableLook } from './table.ts';
 
 /** JSON of `check`. */
@@ -22,5 +22,5 @@ export function checkTable({ checks, counts }: CheckDocument, look: TableLook): 
   ]);
   // Both matter to the last word, so neither is ever cut.
   const text = table(['CHECK', 'STATUS', 'MESSAGE'], rows, { ...look, wide: true });
-  return look.terminal === undefined ? text : `${text}\n${String(checks.length)} results: ${countsText(counts)}\n`;
+  return look.terminal === undefined ? text : `${text}\n${counted(checks.length, 'result')}: ${countsText(counts)}\n`;
 }

@@ -8,7 +8,7 @@ import { tellTerminationLog, terminationLogPath } from './termination-log.ts';
 /** From the arguments after `node nab-sync.mjs` to the exit code. */
 export async function cli(args: readonly string[], surroundings: Surroundings, dispatch: Dispatch): Promise<ExitCode> {
   const { streams, host } = surroundings;
-  const parsed = parseCommandLine(args);
+  const parsed = parseCommandLine(args, surroundings.program);
   switch (parsed.kind) {
     case 'text':
       await write(streams.out, parsed.text);

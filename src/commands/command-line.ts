@@ -1,5 +1,7 @@
-import { Command, CommanderError, Option } from 'commander';
+import { basename } from 'node:path';
+import { Argument, Command, CommanderError, Option } from 'commander';
 import { flags, type FlagSpec, type FlagValues } from '../settings/flags.ts';
+import { completionScript, shells, type Shell } from './completion.ts';
 import { outputFormats, type OutputFormat } from './output.ts';
 import type { RequestOptions } from './request.ts';
 import { version } from './version.ts';
@@ -54,8 +56,9 @@ Exit codes:
 Data goes to stdout, logs to stderr. A flag wins over its environment variable, that over the
 DataProtectionApplication (DPA), that over the default.`;
 
-function examples(...lines: readonly string[]): string {
-  return `\nExample${lines.length > 1 ? 's' : ''}:\n${lines.map((line) => `  ${line}`).join('\n')}`;
+/** @param lines arguments */
+function examplesOf(name: string, lines: readonly string[]): string {
+  return `\nExample${lines.length > 1 ? 's' : ''}:\n${lines.map((line) => `  ${name} ${line}`).join('\n')}`;
 }
 
 /** The option `-o` of every command that prints data. */
@@ -74,9 +77,14 @@ interface OnceOptions {
   readonly output: OutputFormat;
 }
 
-/** Builds the commands; `found` is called by the one that was named. */
-function buildProgram(found: (invocation: Invocation) => void, streams: { out: string; error: string }): Command {
-  const program = new Command('nab-sync')
+/** Builds the commands; `found` is called by the one that was named, unless it has only text to print. */
+function buildProgram(
+  name: string,
+  found: (invocation: Invocation) => void,
+  streams: { out: string; error: string },
+): Command {
+  const examples = (...lines: readonly string[]): string => examplesOf(name, lines);
+  const program = new Command(name)
     .description('Brings the NonAdminBackups of OADP back from the Velero Backups that they were made for.')
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help')
@@ -85,7 +93,10 @@ function buildProgram(found: (invocation: Invocation) => void, streams: { out: s
     .configureHelp({
       showGlobalOptions: true,
       // Without the argument of `run` that only catches mistakes.
-      subcommandTerm: (command) => `${command.name()} ${command.name() === 'explain' ? '<backup> ' : ''}[options]`,
+      subcommandTerm: (command) => {
+        const [argument] = command.registeredArguments;
+        return `${command.name()} ${argument?.required === true ? `<${argument.name()}> ` : ''}[options]`;
+      },
     })
     .helpCommand('help [command]', 'print help')
     .configureOutput({
@@ -112,7 +123,7 @@ function buildProgram(found: (invocation: Invocation) => void, streams: { out: s
     // With a default command, a mistyped command is its argument.
     .argument('[excess...]')
     .usage('[options]')
-    .addHelpText('after', examples('nab-sync run --oadp-namespace openshift-adp --sync-period 5m'))
+    .addHelpText('after', examples('run --oadp-namespace openshift-adp --sync-period 5m'))
     .action((excess: readonly string[]) => {
       const [first] = excess;
       if (first !== undefined) {
@@ -127,7 +138,7 @@ function buildProgram(found: (invocation: Invocation) => void, streams: { out: s
     .description('one pass over all namespaces, then exit')
     .addOption(namespaceOption())
     .addOption(outputOption())
-    .addHelpText('after', examples('nab-sync once', 'nab-sync once -n team-a -n team-b -o json'))
+    .addHelpText('after', examples('once', 'once -n team-a -n team-b -o json'))
     .action(({ namespace = [], output }: OnceOptions) => {
       found({ command: 'once', flags: flagValues(), namespaces: namespace, output });
     });
@@ -137,7 +148,7 @@ function buildProgram(found: (invocation: Invocation) => void, streams: { out: s
     .description('what a pass would do and why, for every labelled Velero Backup; writes nothing')
     .addOption(namespaceOption())
     .addOption(outputOption())
-    .addHelpText('after', examples('nab-sync plan', 'nab-sync plan -n team-a -o json'))
+    .addHelpText('after', examples('plan', 'plan -n team-a -o json'))
     .action(({ namespace = [], output }: OnceOptions) => {
       found({ command: 'plan', flags: flagValues(), namespaces: namespace, output });
     });
@@ -147,7 +158,7 @@ function buildProgram(found: (invocation: Invocation) => void, streams: { out: s
     .description('every rule for one backup, and which of them decided')
     .argument('<backup>', 'NAMESPACE/NAME of the NonAdminBackup, there or not, or the name of the Velero Backup')
     .addOption(outputOption())
-    .addHelpText('after', examples('nab-sync explain team-a/nightly'))
+    .addHelpText('after', examples('explain team-a/nightly'))
     .action((target: string, { output }: { readonly output: OutputFormat }) => {
       found({ command: 'explain', flags: flagValues(), target, output });
     });
@@ -156,7 +167,7 @@ function buildProgram(found: (invocation: Invocation) => void, streams: { out: s
     .command('status')
     .description('how the passes went: last attempt, last success, last failure, backups by reason')
     .addOption(outputOption())
-    .addHelpText('after', examples('nab-sync status', 'nab-sync status -o json'))
+    .addHelpText('after', examples('status', 'status -o json'))
     .action(({ output }: { readonly output: OutputFormat }) => {
       found({ command: 'status', flags: flagValues(), output });
     });
@@ -165,7 +176,7 @@ function buildProgram(found: (invocation: Invocation) => void, streams: { out: s
     .command('check')
     .description('whether everything that nab-sync needs is there: rights, kinds, settings, locations; writes nothing')
     .addOption(outputOption())
-    .addHelpText('after', examples('nab-sync check', 'nab-sync check --namespace-selector backups=on -o json'))
+    .addHelpText('after', examples('check', 'check --namespace-selector backups=on -o json'))
     .action(({ output }: { readonly output: OutputFormat }) => {
       found({ command: 'check', flags: flagValues(), output });
     });
@@ -181,22 +192,44 @@ function buildProgram(found: (invocation: Invocation) => void, streams: { out: s
     .option('--wait', 'wait for the answer and print it', false)
     .option('--timeout <duration>', 'how long to wait for the answer', '2m')
     .addOption(outputOption())
-    .addHelpText('after', examples('nab-sync request -n my-team --wait', 'nab-sync request -n my-team -o json'))
+    .addHelpText('after', examples('request -n my-team --wait', 'request -n my-team -o json'))
     .action(({ namespace = [], ...options }: RequestOptions & { readonly namespace?: readonly string[] }) => {
       found({ command: 'request', flags: flagValues(), namespaces: namespace, ...options });
     });
 
-  program.addHelpText('after', `${examples('nab-sync plan', 'nab-sync run --sync-period 5m')}\n${exitCodeHelp}`);
+  program
+    .command('completion')
+    .description('print a script that completes commands and options in a shell')
+    .addArgument(new Argument('<shell>', 'the shell to print it for').choices(shells))
+    .addHelpText('after', examples('completion bash > ~/.local/share/bash-completion/completions/nab-sync'))
+    .action((shell: Shell) => {
+      streams.out += completionScript(shell, program);
+    });
+
+  program.addHelpText('after', `${examples('plan', 'run --sync-period 5m')}\n${exitCodeHelp}`);
   return program;
 }
 
-/** Reads the arguments after `node nab-sync.mjs`. Touches nothing but its arguments. */
-export function parseCommandLine(args: readonly string[]): ParseResult {
+/** How the program is called by people: kubectl runs `kubectl-nab_sync` for `kubectl nab-sync`. */
+export function programName(path: string | undefined): string {
+  return basename(path ?? '').startsWith('kubectl-') ? 'kubectl nab-sync' : 'nab-sync';
+}
+
+/**
+ * Reads the arguments after `node nab-sync.mjs`. Touches nothing but its arguments.
+ *
+ * @param name how people call the program, for help and messages
+ */
+export function parseCommandLine(args: readonly string[], name = 'nab-sync'): ParseResult {
   let invocation: Invocation | undefined;
   const streams = { out: '', error: '' };
-  const program = buildProgram((found) => {
-    invocation = found;
-  }, streams);
+  const program = buildProgram(
+    name,
+    (found) => {
+      invocation = found;
+    },
+    streams,
+  );
   try {
     program.parse(args, { from: 'user' });
   } catch (error) {
@@ -204,18 +237,17 @@ export function parseCommandLine(args: readonly string[]): ParseResult {
     if (error.exitCode === 0) return { kind: 'text', text: streams.out };
     // `help` with a command that there is not; its message is only a placeholder.
     const message = error.code === 'commander.help' ? 'unknown command' : error.message;
-    return { kind: 'usageError', message: usageMessage(message) };
+    return { kind: 'usageError', message: usageMessage(message, name) };
   }
-  // Every command calls back, and everything else throws.
-  if (invocation === undefined) throw new Error('the command line named no command');
+  if (invocation === undefined) return { kind: 'text', text: streams.out };
   return { kind: 'invocation', invocation };
 }
 
 /** Commander's wording on one line, with what to do next. */
-function usageMessage(message: string): string {
+function usageMessage(message: string, name: string): string {
   const text = message
     .replace(/^error: /, '')
     .replaceAll('\n', ' ')
     .replace(/\.$/, '');
-  return `${text}; see nab-sync --help`;
+  return `${text}; see ${name} --help`;
 }

@@ -11,6 +11,7 @@ import type { Invocation } from './command-line.ts';
 import { exitCodes, type ExitCode } from './exit-codes.ts';
 import { describeFailure } from './fail.ts';
 import type { CommandResult } from './result.ts';
+import { ProgressLine } from './progress.ts';
 import { tell } from './streams.ts';
 import { Interruption, type Surroundings } from './surroundings.ts';
 import { wantsColor } from './terminal.ts';
@@ -45,7 +46,8 @@ interface Progress {
 async function work(
   invocation: Invocation,
   progress: Progress,
-  { host, signal }: Surroundings,
+  { host, signal, streams }: Surroundings,
+  line: ProgressLine,
   dispatch: (context: CommandContext) => Promise<CommandResult>,
 ): Promise<CommandResult> {
   const settings = resolveSettings(invocation.flags, host);
@@ -54,6 +56,15 @@ async function work(
     level: settings.logLevel.value,
     format: settings.logFormat.value,
     color: host.stderrIsTerminal && wantsColor(host.environment),
+    // A line of the log takes the place of the progress, and does not begin behind it.
+    ...(streams.errorTerminal !== undefined && {
+      destination: {
+        write: (text: string) => {
+          line.clear();
+          streams.error.write(text);
+        },
+      },
+    }),
   });
   progress.log = log;
   const namespaces = namespacesOf(invocation);
@@ -70,6 +81,9 @@ async function work(
     connection,
     log,
     metrics: noMetrics,
+    progress: (...progress) => {
+      line.show(...progress);
+    },
     health: { live: new HealthChecks(), ready: new HealthChecks() },
     userAgent: `nab-sync/${version}`,
     signal,
@@ -93,12 +107,14 @@ export async function execute(
 ): Promise<ExitCode> {
   const { streams, host, signal, crashed } = surroundings;
   const progress: Progress = {};
+  // With the data in a pipe, the terminal may be that of the next command.
+  const line = new ProgressLine(streams.error, streams.terminal && streams.errorTerminal);
   const { command } = invocation;
   // Settings may be what is wrong; then the path is taken as it was given.
   const path = () => progress.settings?.terminationLog.value ?? terminationLogPath(invocation.flags, host);
   try {
     const result = await Promise.race([
-      work(invocation, progress, surroundings, (context) => dispatch(invocation, context, surroundings)),
+      work(invocation, progress, surroundings, line, (context) => dispatch(invocation, context, surroundings)),
       crashed,
     ]);
     const { failed } = result;
@@ -108,6 +124,7 @@ export async function execute(
     await tellTerminationLog(path(), { command, exitCode, ...failed }, streams);
     return exitCode;
   } catch (error) {
+    line.clear();
     const { lines, exitCode, code, stack } = describeFailure(error, {
       server: progress.server,
       oadpNamespace: progress.settings?.oadpNamespace.value,
@@ -122,7 +139,7 @@ export async function execute(
       }
       return code;
     }
-    for (const line of lines) await tell(streams, line);
+    for (const text of lines) await tell(streams, text);
     if (stack !== undefined) progress.log?.[command === 'run' ? 'fatal' : 'debug']({ err: error }, 'internal error');
     await tellTerminationLog(path(), { command, exitCode, code, message: lines.join('; ') }, streams);
     return exitCode;

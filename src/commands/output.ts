@@ -12,6 +12,11 @@ export function cell(text: string): string {
   return printable(text, longestCell);
 }
 
+/** `1 backup`, `2 backups`. */
+export function counted(count: number, what: string): string {
+  return `${String(count)} ${what}${count === 1 ? '' : 's'}`;
+}
+
 /** `3 create, 1 conflict`, those that are 0 left out. */
 export function countsText(counts: Readonly<Record<string, number>>): string {
   const given = Object.entries(counts).filter(([, count]) => count > 0);

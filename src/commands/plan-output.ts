@@ -1,6 +1,6 @@
 import { actions } from '../sync/reasons.ts';
 import type { PlannedDecision } from '../sync/report.ts';
-import { cell, countsText } from './output.ts';
+import { cell, counted, countsText } from './output.ts';
 import { table, type TableLook } from './table.ts';
 
 /** JSON of `plan`. Every action has its count, also when it is 0; `wait` is counted as `waiting`, as in `once`. */
@@ -48,5 +48,5 @@ export function planTable({ decisions, counts }: PlanDocument, look: TableLook =
     look,
   );
   if (look.terminal === undefined) return text;
-  return `${text}\n${String(decisions.length)} backups: ${countsText(counts)}\n`;
+  return `${text}\n${counted(decisions.length, 'backup')}: ${countsText(counts)}\n`;
 }

@@ -7,6 +7,8 @@ export interface Streams {
   readonly error: Writable;
   /** What `out` is read on; left out for a pipe or a file. */
   readonly terminal?: Terminal | undefined;
+  /** The same for `error`. */
+  readonly errorTerminal?: Terminal | undefined;
 }
 
 /** The reader went away; after the first such error Node may say that the stream is gone. */

@@ -3,6 +3,8 @@ import type { Streams } from './streams.ts';
 
 /** What a command gets from the process that it runs in; tests hand in their own. */
 export interface Surroundings {
+  /** How people call the program: `nab-sync`, or `kubectl nab-sync`. */
+  readonly program?: string;
   readonly host: Host;
   readonly streams: Streams;
   /** Aborted by SIGINT and SIGTERM, with an `Interruption` as the reason. */

@@ -1,3 +1,4 @@
+import partition from 'lodash/partition.js';
 import type { Logger } from 'pino';
 import type { KubeClient } from '../kube/client.ts';
 import { Reflector, SyncTimeoutError, type ReflectorOptions, type ReflectorState } from '../kube/reflector.ts';
@@ -187,13 +188,19 @@ export class ClusterCache {
    * Lists every kind once, locations before all others: a location that says that Velero is through with its bucket must
    * not be younger than the Backups. Rejects with the first KubeError.
    */
-  async listAll(signal: AbortSignal): Promise<void> {
-    await this.#reflectors.get(qualifiedName(backupStorageLocations))?.listOnce(signal);
-    await Promise.all(
-      [...this.#reflectors]
-        .filter(([resource]) => resource !== qualifiedName(backupStorageLocations))
-        .map(([, reflector]) => reflector.listOnce(signal)),
+  async listAll(signal: AbortSignal, onListed: (listed: number, all: number) => void): Promise<void> {
+    let listed = 0;
+    const list = async (reflector: AnyReflector): Promise<void> => {
+      await reflector.listOnce(signal);
+      listed += 1;
+      onListed(listed, this.#reflectors.size);
+    };
+    const [locations, others] = partition(
+      [...this.#reflectors],
+      ([resource]) => resource === qualifiedName(backupStorageLocations),
     );
+    for (const [, reflector] of locations) await list(reflector);
+    await Promise.all(others.map(([, reflector]) => list(reflector)));
   }
 
   /** Lists and watches every kind until the signal is aborted. */

@@ -12,6 +12,8 @@ export interface CommandContext {
   readonly connection: Connection;
   readonly log: Logger;
   readonly metrics: Metrics;
+  /** Told how far long work is, in parts of `total`; whoever reads it on a terminal sees it. */
+  readonly progress: (done: number, total: number, what: string) => void;
   /** Where `run` registers its checks. `ready` fails until the controller replaces the check named `synced`. */
   readonly health: Health;
   /** `nab-sync/0.1.0` */

@@ -39,12 +39,18 @@ function makeCache({ settings, log }: CommandContext, client: KubeClient): Clust
   });
 }
 
+function readingProgress({ progress }: CommandContext): (listed: number, all: number) => void {
+  return (listed, all) => {
+    progress(listed, all, 'kinds read');
+  };
+}
+
 /** The state of the cluster, read once. Rejects with KubeError. */
 async function withClusterState<T>(context: CommandContext, use: (cache: ClusterCache) => T): Promise<T> {
   const client = makeClient(context);
   try {
     const cache = makeCache(context, client);
-    await cache.listAll(context.signal);
+    await cache.listAll(context.signal, readingProgress(context));
     return use(cache);
   } finally {
     await client.close();
@@ -148,7 +154,7 @@ async function makePass(
   options: PassOptions,
 ): Promise<PassReport> {
   const cache = makeCache(context, client);
-  await cache.listAll(options.stop);
+  await cache.listAll(options.stop, readingProgress(context));
   const { state } = cache;
   const chosen = chosenNamespaces(context);
   const tally = new Tally();
@@ -158,10 +164,13 @@ async function makePass(
   const reconciler = makeReconciler(context, client, cache, events, limit);
   const namespaces = [...state.claimedNamespaces()].filter((namespace) => chosen?.has(namespace) ?? true);
   const queue = new PQueue({ concurrency: namespacesAtOnce });
+  let done = 0;
   await queue.addAll(
     namespaces.map((namespace) => async () => {
       const { items } = await reconciler.reconcile(namespace, { live: false, ...options });
       for (const item of items) tally.add(item);
+      done += 1;
+      context.progress(done, namespaces.length, 'namespaces done');
     }),
   );
   return tally.report(startTime, Date.now());

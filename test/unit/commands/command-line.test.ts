@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseCommandLine, type Invocation } from '../../../src/commands/command-line.ts';
+import { parseCommandLine, programName, type Invocation } from '../../../src/commands/command-line.ts';
 import { flags } from '../../../src/settings/flags.ts';
 
 function parsed(...args: readonly string[]): Invocation {
@@ -102,7 +102,7 @@ describe('a wrong command line is told in one line', () => {
     [['--sync-peroid', '2m'], "unknown option '--sync-peroid' (Did you mean --sync-period?); see nab-sync --help"],
     [
       ['plna'],
-      'unknown command "plna"; there is run, once, plan, explain, status, check, request; see nab-sync --help',
+      'unknown command "plna"; there is run, once, plan, explain, status, check, request, completion; see nab-sync --help',
     ],
     [['help', 'plna'], 'unknown command; see nab-sync --help'],
     [['run', '-o', 'json'], "unknown option '-o'; see nab-sync --help"],
@@ -123,7 +123,7 @@ describe('a wrong command line is told in one line', () => {
 });
 
 describe('--help', () => {
-  test.each([[], ['run'], ['once'], ['plan'], ['explain'], ['status'], ['check'], ['request']])(
+  test.each([[], ['run'], ['once'], ['plan'], ['explain'], ['status'], ['check'], ['request'], ['completion']])(
     '%s has an example and every flag of the table',
     (...command) => {
       const text = printed(...command, '--help');
@@ -137,7 +137,16 @@ describe('--help', () => {
 
   test('lists the commands and the exit codes', () => {
     const text = printed('--help');
-    for (const command of ['run', 'once', 'plan', 'explain <backup>', 'status', 'check'])
+    for (const command of [
+      'run',
+      'once',
+      'plan',
+      'explain <backup>',
+      'status',
+      'check',
+      'request',
+      'completion <shell>',
+    ])
       expect(text).toContain(`\n  ${command} [options]`);
     expect(text).toContain('Exit codes:');
     expect(text).not.toContain('excess');
@@ -145,6 +154,28 @@ describe('--help', () => {
 
   test('is also what help prints', () => {
     expect(printed('help', 'plan')).toBe(printed('plan', '--help'));
+  });
+});
+
+describe('as a plugin of kubectl', () => {
+  test.each([
+    ['/usr/local/bin/kubectl-nab_sync', 'kubectl nab-sync'],
+    ['/app/nab-sync.mjs', 'nab-sync'],
+    [undefined, 'nab-sync'],
+  ])('%s is called %s', (path, name) => {
+    expect(programName(path)).toBe(name);
+  });
+
+  test('it speaks of itself as people call it', () => {
+    const help = parseCommandLine(['plan', '--help'], 'kubectl nab-sync');
+    expect(help).toMatchObject({
+      kind: 'text',
+      text: expect.stringContaining('Usage: kubectl nab-sync plan') as unknown,
+    });
+    expect(help).toMatchObject({ text: expect.stringContaining('\n  kubectl nab-sync plan -n team-a') as unknown });
+    expect(parseCommandLine(['plna'], 'kubectl nab-sync')).toMatchObject({
+      message: expect.stringMatching(/; see kubectl nab-sync --help$/) as unknown,
+    });
   });
 });
 

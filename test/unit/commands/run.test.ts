@@ -41,6 +41,7 @@ function context(metrics: string, health: string, signal: AbortSignal): CommandC
     },
     log: pino({ level: 'silent' }),
     metrics: noMetrics,
+    progress: () => undefined,
     health: { live: new HealthChecks(), ready: new HealthChecks() },
     userAgent: 'nab-sync/test',
     signal,
