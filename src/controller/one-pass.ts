@@ -1,5 +1,6 @@
 import PQueue from 'p-queue';
 import type { KubeClient } from '../kube/client.ts';
+import { KubeError } from '../kube/errors.ts';
 import { ConcurrencyLimit } from '../kube/concurrency-limit.ts';
 import type { EventRecorder } from '../kube/events.ts';
 import { LeaderElector, processIdentity } from '../kube/leader-elector.ts';
@@ -13,6 +14,9 @@ import type { CommandContext } from './context.ts';
 import { SyncHistory } from './sync-history.ts';
 import type { ReasonCounts } from './sync-status.ts';
 import { leaseName, makeReconciler, namespacesAtOnce, policyOf } from './sync-setup.ts';
+
+/** Nobody answers, or nobody that knows us. */
+const withoutServer: ReadonlySet<string> = new Set(['Unreachable', 'Timeout', 'Unauthorized', 'Malformed']);
 
 type PassOptions = Pick<ReconcileOptions, 'stop' | 'isLeading'>;
 
@@ -143,7 +147,9 @@ async function passOver(context: CommandContext, tools: PassTools, options: Pass
     await tell(first && failureSummary(report.failures.length, first), report.reasons);
     return report;
   } catch (error) {
-    await tell(error instanceof Error ? error.message : 'an error without a message');
+    // What could not be read for want of a server cannot be written down there either.
+    const unheard = error instanceof KubeError && withoutServer.has(error.code);
+    if (!unheard) await tell(error instanceof Error ? error.message : 'an error without a message');
     throw error;
   }
 }
