@@ -6,6 +6,7 @@ import {
   namespaces,
   nonAdminBackups,
   nonAdminBackupStorageLocations,
+  syncRequests,
 } from '../../oadp/kinds.ts';
 import { printable, quoted } from '../../oadp/printable.ts';
 import { rfc3339Seconds } from '../../oadp/read.ts';
@@ -77,6 +78,12 @@ const neededKinds: readonly Resource[] = [
   nonAdminBackupStorageLocations,
 ];
 
+/** What brings a kind. */
+function installing(resource: Resource): string {
+  if (resource === syncRequests) return 'apply manifests/crd, if tenants are to ask for syncs';
+  return resource.group === backups.group ? 'install OADP' : 'install OADP with non-admin backups enabled';
+}
+
 function checkKinds({ unread }: Findings): CheckResult[] {
   const { ok, warn, fail } = about('kinds');
   const listed = rights.filter(({ verb }) => verb === 'list');
@@ -89,8 +96,7 @@ function checkKinds({ unread }: Findings): CheckResult[] {
       return [fail(`${name} cannot be listed: ${error.message}`, 'try again; if it stays, look at the API server')];
     }
     const message = `the API server does not serve ${name}, which is needed for: ${whatFor}`;
-    const next = resource.group === 'velero.io' ? 'install OADP' : 'install OADP with non-admin backups enabled';
-    return [neededKinds.includes(resource) ? fail(message, next) : warn(message, next)];
+    return [(neededKinds.includes(resource) ? fail : warn)(message, installing(resource))];
   });
   return results.length > 0 ? results : [ok(`all ${listed.length} kinds are served in the version that is needed`)];
 }

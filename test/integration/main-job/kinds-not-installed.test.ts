@@ -65,12 +65,13 @@ onOwnServer('an API server without the kinds', () => {
     const { exitCode, stdout } = await run('check');
     expect(exitCode).toBe(1);
     const needed = Object.values(kinds).filter(
-      ({ group, kind }) => group !== '' && kind !== 'DataProtectionApplication',
+      (kind) => kind.group !== '' && kind !== kinds.dataProtectionApplications && kind !== kinds.syncRequests,
     );
     for (const { plural, group, version } of needed) {
       expect(stdout).toMatch(new RegExp(`^kinds +FAIL +.*does not serve ${plural}\\.${group} ${version}, `, 'm'));
     }
     expect(stdout).toMatch(/^kinds +WARN +.*does not serve dataprotectionapplications\.oadp\.openshift\.io /m);
+    expect(stdout).toMatch(/^kinds +WARN +.*does not serve nonadminbackupsyncrequests\..*\n +→ apply manifests\/crd/m);
     expect(stdout).toContain('→ install OADP');
     expect(stdout).toMatch(
       /^storage-locations +WARN +not known, since backupstoragelocations\.velero\.io could not be read$/m,
