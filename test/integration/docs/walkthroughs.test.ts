@@ -120,7 +120,8 @@ async function stage(installed: boolean) {
     return join(directory, name);
   };
   for (const namespace of ['openshift-adp', 'other-adp', 'my-team']) await createNamespace(objects, namespace);
-  await objects.create(gen.storageLocation());
+  // Velero has not looked at it yet.
+  await objects.create(gen.storageLocation({ status: { phase: undefined, lastSyncedTime: undefined } }));
   await objects.create(gen.dataProtectionApplication());
   const reader = new Reader(directory, {
     admin: await file('admin.kubeconfig', controlPlane.kubeconfig),
@@ -133,12 +134,13 @@ async function stage(installed: boolean) {
   const program = `#!/bin/sh\nexec '${process.execPath}' '${join(root, 'dist/nab-sync.mjs')}' "$@"\n`;
   await writeFile(join(directory, 'bin/nab-sync'), program, { mode: 0o755 });
   const standIns = await StandIns.start({ controlPlane, buckets, file });
+  const asAdmin = (script: string): Promise<string> => reader.run({ as: 'admin', script });
+  await asAdmin(
+    "kubectl wait backupstoragelocation/default -n openshift-adp --for=jsonpath='{.status.lastSyncedTime}' --timeout=2m",
+  );
   if (installed) {
-    await reader.run({
-      as: 'admin',
-      script:
-        'kubectl apply -k manifests/overlays/openshift-adp && kubectl rollout status deployment/nab-sync -n openshift-adp --timeout=2m',
-    });
+    await asAdmin('kubectl apply -k manifests/overlays/openshift-adp');
+    await asAdmin('kubectl wait nonadminbackup/daily -n my-team --for=create --timeout=2m');
   }
   const close = async (): Promise<void> => {
     try {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import * as z from 'zod';
 import type { JsonObject, Resource } from '../../../../src/kube/resource.ts';
 import * as kinds from '../../../../src/oadp/kinds.ts';
+import { ApiError } from '../../../support/api-client.ts';
 import type { ControlPlane } from '../../../support/control-plane/control-plane.ts';
 import { freePort } from '../../../support/control-plane/free-port.ts';
 import { fromNow } from '../../../support/gen/live-objects.ts';
@@ -75,6 +76,7 @@ export class StandIns {
   readonly #stop = new AbortController();
   readonly #loop: Promise<void>;
   #bucketsReadAt = 0;
+  #failure: Error | undefined;
 
   private constructor(options: StandInOptions, objects: Objects) {
     this.#options = options;
@@ -89,20 +91,26 @@ export class StandIns {
   /** Throws what went wrong meanwhile: a nab-sync that ended, for instance. */
   async stop(): Promise<void> {
     this.#stop.abort();
-    try {
-      await this.#loop;
-    } finally {
-      await Promise.all([...this.#running.values()].map(({ process }) => process.stop()));
-    }
+    await this.#loop;
+    await Promise.all([...this.#running.values()].map(({ process }) => process.stop()));
+    if (this.#failure !== undefined) throw this.#failure;
   }
 
+  /** Ends with the first failure, which `stop` tells. */
   async #run(): Promise<void> {
-    while (!this.#stop.signal.aborted) {
-      await this.#finishNamespaces();
-      await this.#runDeployments();
-      if (performance.now() - this.#bucketsReadAt >= bucketPeriodMs) {
-        await this.#readBuckets();
-        this.#bucketsReadAt = performance.now();
+    while (!this.#stop.signal.aborted && this.#failure === undefined) {
+      try {
+        await this.#finishNamespaces();
+        await this.#runDeployments();
+        if (performance.now() - this.#bucketsReadAt >= bucketPeriodMs) {
+          await this.#readBuckets();
+          this.#bucketsReadAt = performance.now();
+        }
+      } catch (error) {
+        // What the pages delete may go between two requests; the next round sees it.
+        if (!(error instanceof ApiError && error.status === 404)) {
+          this.#failure = error instanceof Error ? error : new Error(String(error));
+        }
       }
       await sleep(tickMs);
     }
