@@ -18,6 +18,7 @@ import { makeClient, makeEvents } from './clients.ts';
 import { ClusterCache } from './cluster-cache.ts';
 import type { CommandContext } from './context.ts';
 import { RefusalLog } from './refusal-log.ts';
+import { Liveness } from './liveness.ts';
 import { PassTracker, type TrackedPass } from './pass-tracker.ts';
 import { Resync } from './resync.ts';
 import { SyncHistory } from './sync-history.ts';
@@ -40,9 +41,6 @@ const eventsPatienceMs = 2000;
 
 /** How often it is looked whether what is known is up to date again. */
 const staleCheckMs = 250;
-
-/** Work that waits for longer than this while nothing gets done means that the loop is stuck. */
-const stuckAfterMs = 120_000;
 
 /**
  * The controller: caches that follow the cluster, a queue of the namespaces for which something may have changed, and
@@ -70,7 +68,7 @@ class Controller {
   #history: SyncHistory | undefined;
   /** Only while this replica leads. */
   #desk: RequestDesk | undefined;
-  #lastDone = performance.now();
+  readonly #liveness: Liveness;
   #staleSaid: string | undefined;
 
   constructor(context: CommandContext) {
@@ -122,6 +120,11 @@ class Controller {
         this.#reflectorChanged(qualifiedName(syncRequests), state);
       },
     });
+    this.#liveness = new Liveness({
+      longestWaitMs: () => this.#queue?.longestWaitMs ?? 0,
+      // A restart would not bring the API server back.
+      excuse: () => this.#cache.stale,
+    });
     this.#refusals = new RefusalLog(log);
     this.#passes = new PassTracker((pass) => {
       this.#passEnded(pass);
@@ -135,7 +138,7 @@ class Controller {
     health.ready.set('synced', () =>
       this.#cache.hasSynced ? undefined : `the first lists are not complete: ${this.#cache.stale ?? 'nearly there'}`,
     );
-    health.live.set('queue', () => this.#stuck());
+    health.live.set('queue', () => this.#liveness.problem());
     const watching = new AbortController();
     const watches = Promise.all(
       [this.#cache, this.#period, this.#requests].map((source) => source.run(watching.signal)),
@@ -192,7 +195,7 @@ class Controller {
       observer: metrics,
     });
     this.#queue = queue;
-    this.#lastDone = performance.now();
+    this.#liveness.worked();
     const desk = this.#openDesk(term);
     this.#desk = desk;
     this.#resyncAll();
@@ -283,7 +286,7 @@ class Controller {
     const hand = this.#desk?.begin(namespace);
     const report = await this.#reconciler.reconcile(namespace, { ...term, live: priority === urgency.namespace });
     this.#count(report, (performance.now() - began) / 1000, term);
-    this.#lastDone = performance.now();
+    this.#liveness.worked();
     hand?.(report);
     return { retry: report.retry, againInMs: report.againInMs };
   }
@@ -342,14 +345,6 @@ class Controller {
   #reflectorChanged(resource: string, state: ReflectorState): void {
     this.#context.metrics.reflector(resource, state.phase, state.since);
     if (state.phase === 'live') this.#gate.reached();
-  }
-
-  #stuck(): string | undefined {
-    // A restart would not bring the API server back.
-    if (this.#cache.stale !== undefined) return undefined;
-    const stuckMs = Math.min(this.#queue?.longestWaitMs ?? 0, performance.now() - this.#lastDone);
-    if (stuckMs < stuckAfterMs) return undefined;
-    return `namespaces wait, and none was done for ${(stuckMs / 1000).toFixed(0)} s`;
   }
 }
 

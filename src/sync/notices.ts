@@ -4,7 +4,7 @@ import { syncedCondition } from '../oadp/non-admin-backup.ts';
 import { quoted } from '../oadp/printable.ts';
 import { rfc3339Seconds } from '../oadp/read.ts';
 import type { ItemResult } from './namespace-pass.ts';
-import type { Reason } from './reasons.ts';
+import type { FailureReason, Reason } from './reasons.ts';
 
 /** Where events go; never fails and never holds up the caller. */
 export interface EventSink {
@@ -27,8 +27,25 @@ export interface EventSink {
 /** Most single events of a kind for a namespace and pass; what goes beyond is told in one that carries the count. */
 const singleEvents = 5;
 
-/** Failures that the namespace's owner or admin can do something about. */
-const toldFailures: ReadonlySet<Reason> = new Set<Reason>(['QuotaDenied', 'AdmissionDenied', 'Invalid', 'TooLarge']);
+/** Failures that the namespace's owner or admin can do something about, and what that is. */
+const toldFailures: ReadonlyMap<Reason, string> = new Map<FailureReason, string>([
+  [
+    'QuotaDenied',
+    'Have the quota on count/nonadminbackups.oadp.openshift.io raised, or delete NonAdminBackups that nobody needs: it is tried again by itself.',
+  ],
+  [
+    'AdmissionDenied',
+    'Ask the admin of the policy or webhook named below to let it pass: it is tried again by itself.',
+  ],
+  [
+    'Invalid',
+    'The installed NonAdminBackup CRD refuses its spec: ask the admin to bring OADP to the version that made the backup. It is tried again when the backup or the namespace changes.',
+  ],
+  [
+    'TooLarge',
+    'The API server takes no object of this size: ask the admin to restore from the Velero Backup itself. It is tried again when the backup or the namespace changes.',
+  ],
+]);
 
 function completed({ backup }: ItemResult): string {
   return backup.completionTime === undefined ? 'an unknown time' : rfc3339Seconds(backup.completionTime);
@@ -114,18 +131,19 @@ export function tellNews(
       regarding: aboutNamespace(namespace, namespaceUid),
       type: 'Warning',
       reason: 'NameTaken',
-      message: `${more} more NonAdminBackups have the names of stored backups, which therefore are not brought back.`,
+      message: `${more} more NonAdminBackups have the names of stored backups, which therefore are not brought back. Delete those whose stored backup you want.`,
       dedupeKey: 'beyond',
     });
   }
   for (const [reason, items] of byReason(news.filter(({ reason }) => toldFailures.has(reason)))) {
+    const count = items.length === 1 ? '1 NonAdminBackup' : `${String(items.length)} NonAdminBackups`;
     const [first] = items;
     const { name } = first?.backup.claim ?? {};
     sink.record({
       regarding: aboutNamespace(namespace, namespaceUid),
       type: 'Warning',
       reason,
-      message: `${String(items.length)} NonAdminBackup(s) could not be re-created, among them ${quoted(name)}: ${first?.message ?? ''}`,
+      message: `${count} could not be re-created, among them ${quoted(name)}. ${toldFailures.get(reason) ?? ''} The API server said: ${first?.message ?? ''}`,
       dedupeKey: reason,
     });
   }
