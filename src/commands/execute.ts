@@ -56,15 +56,7 @@ async function work(
     level: settings.logLevel.value,
     format: settings.logFormat.value,
     color: host.stderrIsTerminal && wantsColor(host.environment),
-    // A line of the log takes the place of the progress, and does not begin behind it.
-    ...(streams.errorTerminal !== undefined && {
-      destination: {
-        write: (text: string) => {
-          line.clear();
-          streams.error.write(text);
-        },
-      },
-    }),
+    ...(streams.errorTerminal !== undefined && { destination: line.before(streams.error) }),
   });
   progress.log = log;
   const namespaces = namespacesOf(invocation);

@@ -26,6 +26,7 @@ function explanationText({ backup, namespace, name, nacuuid, decision, trail }: 
     ['Reason', decision.reason],
     ['Message', cell(decision.message)],
   ]);
+  // What a rule looked at is what the reader asked for, so it is never cut.
   const rules = trail.map((step) => [
     String(step.rule),
     outcomeWords[step.outcome],
@@ -33,7 +34,7 @@ function explanationText({ backup, namespace, name, nacuuid, decision, trail }: 
     cell(step.asks),
     step.outcome === 'notReached' ? '' : values(step),
   ]);
-  return `${head}\n${table(['#', 'OUTCOME', 'RULE', 'VALUES'], rules, look)}`;
+  return `${head}\n${table(['#', 'OUTCOME', 'RULE', 'VALUES'], rules, { ...look, wide: true })}`;
 }
 
 export function explainText(explanations: readonly Explanation[], look: TableLook = {}): string {

@@ -1,4 +1,4 @@
-import type { Writable } from 'node:stream';
+import { Writable } from 'node:stream';
 import type { Terminal } from './terminal.ts';
 
 /** Work that is done sooner needs no progress. */
@@ -39,6 +39,16 @@ export class ProgressLine {
     this.#shown = true;
     const line = `${what}: ${String(done)} of ${String(total)}`;
     this.#stream.write(erase + line.slice(0, this.#terminal.columns - 1));
+  }
+
+  /** `stream` for what is to take the place of the progress line, and not to begin behind it. */
+  before(stream: Writable): Writable {
+    return new Writable({
+      write: (chunk: unknown, _encoding, done) => {
+        this.clear();
+        stream.write(chunk, done);
+      },
+    });
   }
 
   /** Makes room for something else. */

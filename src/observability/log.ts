@@ -70,6 +70,7 @@ export async function createLogger({ level, format, color, destination }: LogOpt
     colorize: color,
     translateTime: 'SYS:HH:MM:ss.l',
     ignore: 'pid,hostname',
+    singleLine: true,
     sync: true,
     destination: destination ?? stderr,
   });

@@ -210,10 +210,10 @@ function checkLocations(findings: Findings): CheckResult[] {
     }
   }
   if (results.length > 0) return results;
-  return [ok(`${admins.map(({ name }) => printable(name)).join(', ')} of the admin, all Available`)];
+  return [ok(`of the admin, Available: ${admins.map(({ name }) => printable(name)).join(', ')}`)];
 }
 
-function checkLocationOwners({ locations, owners, settings }: Findings): CheckResult[] {
+function checkLocationOwners({ locations, owners }: Findings): CheckResult[] {
   const { ok, warn } = about('location-owners');
   if (locations === undefined) return unknown('location-owners', backupStorageLocations);
   if (owners === undefined) return unknown('location-owners', nonAdminBackupStorageLocations);
@@ -250,7 +250,8 @@ function checkLocationOwners({ locations, owners, settings }: Findings): CheckRe
     return [];
   });
   if (results.length > 0) return results;
-  return [ok(`${tenants.length} tenants’ locations in namespace ${settings.oadpNamespace.value}, each with its owner`)];
+  if (tenants.length === 0) return [ok('no tenant has a location of its own')];
+  return [ok(`each of the ${tenants.length} locations of tenants has its owner`)];
 }
 
 function checkSelector({ settings, namespaces: all }: Findings): CheckResult[] {
@@ -259,7 +260,7 @@ function checkSelector({ settings, namespaces: all }: Findings): CheckResult[] {
   if (text === '') {
     return [
       warn(
-        'backups come back into every namespace of the right name, whoever created it (field case D4)',
+        'backups come back into every namespace of the right name, whoever created it',
         'where names are used again by others, label the namespaces that may have theirs and set NAMESPACE_SELECTOR',
       ),
     ];

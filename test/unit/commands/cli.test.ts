@@ -454,6 +454,26 @@ describe('a signal', () => {
   });
 });
 
+test('on a terminal the log is for people, and colours are where the reader wants them', async () => {
+  const terminal = { columns: 120, color: true };
+  const logging: Dispatch = (invocation, context, surroundings) => {
+    context.log.warn('something is odd');
+    context.progress(1, 2, 'kinds read');
+    return done({ decisions: [decision] })(invocation, context, surroundings);
+  };
+  const { streams, host, ...others } = fakeSurroundings({ KUBECONFIG });
+  const onTerminal = {
+    ...others,
+    host: { ...host, stderrIsTerminal: true },
+    streams: { ...streams, terminal, errorTerminal: terminal },
+  };
+  expect(await cli(['plan'], onTerminal, logging)).toBe(0);
+  expect(others.error.text).toContain('something is odd');
+  expect(others.error.text).not.toContain('"level"');
+  expect(others.out.text).toContain('\u001b[31mconflict\u001b[39m');
+  expect(others.out.text).toMatch(/\n\n1 backup: 1 conflict\n$/);
+});
+
 test('help and version are data', async () => {
   const process = fakeSurroundings();
   expect(await cli(['--version'], process, never)).toBe(0);

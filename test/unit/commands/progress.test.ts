@@ -34,6 +34,16 @@ describe('progress', () => {
     expect(stream.text).toBe(`${erase}x: 1 of 2${erase}`);
   });
 
+  test('makes room for what is written before it', async () => {
+    const { stream, clock, line } = progressOn(terminal);
+    const log = line.before(stream);
+    clock.now = 1_000;
+    line.show(1, 2, 'x');
+    await new Promise((done) => log.write('a line of the log\n', done));
+    await new Promise((done) => log.write('another\n', done));
+    expect(stream.text).toBe(`${erase}x: 1 of 2${erase}a line of the log\nanother\n`);
+  });
+
   test('never takes a second line', () => {
     const { stream, clock, line } = progressOn(terminal);
     clock.now = 1_000;
