@@ -267,3 +267,14 @@ describe('overlay ha', () => {
     });
   });
 });
+
+describe('an overlay of one’s own', () => {
+  it('combines monitoring, OpenShift and two replicas', async () => {
+    const components = ['../../monitoring', '../../openshift', '../../ha'];
+    const objects = await renderOverlay(kubectl, 'openshift', 'oadp-two', components);
+    expect(only('Deployment', objects)).toMatchObject({
+      spec: { replicas: 2, template: { spec: { volumes: [{ name: 'metrics-tls' }] } } },
+    });
+    for (const kind of ['PodDisruptionBudget', 'PrometheusRule', 'ServiceMonitor']) only(kind, objects);
+  });
+});

@@ -47,15 +47,21 @@ export async function overlayNames(): Promise<string[]> {
 
 /**
  * What `kubectl apply -k` applies of an overlay whose namespace somebody has changed in a copy, as the docs tell those to do
- * who have OADP in another namespace.
+ * who have OADP in another namespace; with other components, if given.
  */
-export async function renderOverlay(kubectl: string, name: string, namespace: string): Promise<JsonObject[]> {
+export async function renderOverlay(
+  kubectl: string,
+  name: string,
+  namespace: string,
+  components?: readonly string[],
+): Promise<JsonObject[]> {
   return await inTemporaryDirectory(async (directory) => {
     await cp(manifestsDirectory, directory, { recursive: true });
     const overlay = join(directory, 'overlays', name);
     const file = join(overlay, 'kustomization.yaml');
     const kustomization = parseDocument(await readFile(file, 'utf8'));
     kustomization.set('namespace', namespace);
+    if (components !== undefined) kustomization.set('components', components);
     await writeFile(file, String(kustomization));
     return await kustomize(kubectl, overlay);
   });
