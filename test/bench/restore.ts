@@ -39,6 +39,17 @@ export async function measureRestore(world: World, options: BenchOptions, result
   const bestCreate = await best('create');
   const bestAll = await best('all');
 
+  // Other ways to do the same, that nab-sync could take.
+  const variants = [
+    ['statuses after all creates', { writes: 'statusesLast', concurrency: bestAll }],
+    ['on one HTTP/2 connection', { writes: 'all', concurrency: bestAll, http2Connections: 1 }],
+    ['on four HTTP/2 connections', { writes: 'all', concurrency: bestAll, http2Connections: 4 }],
+  ] as const;
+  for (const [name, task] of variants) {
+    const value = count / (await bare(task));
+    results.add({ part, name: `bare loop, all, ${bestAll} at once, ${name}`, unit: 'NABs/s', value });
+  }
+
   const bareCreate: number[] = [];
   const bareAll: number[] = [];
   const visible: number[] = [];
