@@ -7,11 +7,11 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import * as z from 'zod';
 import { createPrometheusMetrics } from '../../../src/observability/prometheus.ts';
-import { providePromtool } from '../../support/promtool.ts';
+import { findPromtool } from '../../support/promtool.ts';
 
 /** What Prometheus itself says of the alerts, the dashboard and the metrics. */
 
-const promtool = (await providePromtool()) ?? '';
+const promtool = (await findPromtool()) ?? '';
 const directory = await mkdtemp(join(tmpdir(), 'nab-sync-rules-'));
 const manifests = join(import.meta.dirname, '../../../manifests/monitoring');
 

@@ -36,6 +36,12 @@ export async function provideGoPrograms(wanted: GoPrograms, progress: Progress):
   return directory;
 }
 
+/** As `provideGoPrograms`, but builds nothing: undefined where they are not in the cache. Throws `SetupError` without Go. */
+export async function builtGoPrograms(wanted: GoPrograms): Promise<string | undefined> {
+  const directory = join(cacheRoot(), wanted.cache, await cacheKey(wanted));
+  return (await isComplete(wanted, directory)) ? directory : undefined;
+}
+
 /** `$XDG_CACHE_HOME/nab-sync`; the standard says that a relative XDG_CACHE_HOME is to be ignored. */
 function cacheRoot(): string {
   const xdg = process.env['XDG_CACHE_HOME'];
