@@ -1,16 +1,13 @@
 /** What a request is for, in the order in which it gets a slot. */
-export const lanes = [
+export type Lane =
   /** Makes a NAB visible in a namespace that just changed: a tenant may be waiting for it. */
-  'liveCreate',
+  | 'liveCreate'
   /**
    * Makes a NAB visible. Before statuses, since the non-admin controller's garbage collector deletes Backups whose NAB it
    * does not see.
    */
-  'create',
-  'status',
-] as const;
-
-export type Lane = (typeof lanes)[number];
+  | 'create'
+  | 'status';
 
 /** Of so many slots that are given away while creates wait, one goes to a status that waits as well. */
 const statusShare = 16;
