@@ -276,13 +276,18 @@ export class RequestDesk {
     return phase === 'Running' && !this.#begun.has(uid);
   }
 
+  /** Each once: what fails here is made up for by the answer. */
   async #showRunning(requests: readonly SyncRequestRecord[], sync: Sync): Promise<void> {
     for (const request of requests) {
       // The answer follows at once, and is written once.
-      if (sync.isDone) return;
+      if (sync.isDone || !this.#mayWrite()) return;
       this.#begun.add(request.uid);
-      if (request.phase === 'Pending')
-        await this.#write(request, (current) => runningStatus(current, this.#options.clock.now()));
+      if (request.phase === 'Running') continue;
+      try {
+        await this.#writeOnce(request, (current) => runningStatus(current, this.#options.clock.now()));
+      } catch (error) {
+        this.#complain(error, 'a sync request cannot be shown as Running');
+      }
     }
   }
 
@@ -348,36 +353,44 @@ export class RequestDesk {
   }
 
   /**
-   * Writes the status of a request as it is now. Gives up only where the request is gone or answered, or where the server
-   * will never take it; and when the time as leader is over.
+   * Writes the status of a request. Gives up only where the request is gone or answered, or where the server will never take
+   * it; and when the time as leader is over.
    */
-  async #write(request: SyncRequestRecord, statusFor: (current: SyncRequestRecord) => JsonObject): Promise<void> {
-    const { client, requests } = this.#options;
-    const key = namespacedKey(request.namespace, request.name);
+  async #write(request: SyncRequestRecord, statusFor: StatusFor): Promise<void> {
     for (let attempt = 0; this.#mayWrite(); attempt += 1) {
-      const current = requests.store.get(key);
-      if (current === undefined || isAnswered(requests.store, request)) return;
       try {
-        const ref = { namespace: request.namespace, name: request.name, subresource: 'status' } as const;
-        const body = withStatus(current, statusFor(current));
-        const answer = await this.#slots.add(() => client.update(syncRequests, ref, body));
-        const record = toSyncRequestRecord(answer);
-        if (record !== undefined) requests.learn(key, record, record.resourceVersion);
-        this.#complained = undefined;
+        await this.#writeOnce(request, statusFor);
         return;
       } catch (error) {
-        if (isGone(error)) {
-          requests.store.delete(key);
-          return;
-        }
         if (policyFor(error) === 'giveUpThisPass') {
           this.#complain(error, 'the answer to a sync request is not accepted; it stays without one');
           this.#hopeless.add(request.uid);
           return;
         }
-        // Somebody else wrote to it: the watch will bring what.
+        // Where somebody else wrote to it, the watch will bring what.
         await this.#afterFailure(error, attempt);
       }
+    }
+  }
+
+  /** Writes to the request as it is now, unless it is gone or answered. Rejects with KubeError. */
+  async #writeOnce(request: SyncRequestRecord, statusFor: StatusFor): Promise<void> {
+    const { client, requests } = this.#options;
+    const { namespace, name } = request;
+    const key = namespacedKey(namespace, name);
+    const current = requests.store.get(key);
+    if (current === undefined || isAnswered(requests.store, request)) return;
+    try {
+      const body = withStatus(current, statusFor(current));
+      const answer = await this.#slots.add(() =>
+        client.update(syncRequests, { namespace, name, subresource: 'status' }, body),
+      );
+      const record = toSyncRequestRecord(answer);
+      if (record !== undefined) requests.learn(key, record, record.resourceVersion);
+      this.#complained = undefined;
+    } catch (error) {
+      if (!isGone(error)) throw error;
+      requests.store.delete(key);
     }
   }
 
@@ -429,6 +442,8 @@ export class RequestDesk {
     return known.bucket;
   }
 }
+
+type StatusFor = (current: SyncRequestRecord) => JsonObject;
 
 function refusalOf({ namespace, selector }: SyncRequestRecord, oadpNamespace: string): Refusal | undefined {
   if (selector !== 'none' && namespace !== oadpNamespace) {

@@ -15,7 +15,7 @@ export interface RequestShape {
 }
 
 /** A request as the server has it. */
-function requestObject(shape: RequestShape = {}): JsonObject {
+export function requestObject(shape: RequestShape = {}): JsonObject {
   const { namespace = 'team-a', name = 'request', createdAt = 0 } = shape;
   return {
     apiVersion: 'sync.oadp.openshift.io/v1alpha1',
