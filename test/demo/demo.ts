@@ -21,6 +21,7 @@ import { createNamespace, deleteNamespace } from '../support/namespaces.ts';
 import { Objects } from '../support/objects.ts';
 import { serviceAccountToken } from '../support/service-account.ts';
 import { getTable } from '../support/table.ts';
+import { tenantKubeconfig } from '../support/tenant-rights.ts';
 
 const oadpNamespace = 'openshift-adp';
 const gen = liveObjects(oadpNamespace);
@@ -57,6 +58,16 @@ const nabList = z.array(
       .optional(),
   }),
 );
+
+/** One request, and its answer. */
+const answered = z.tuple([
+  z.object({
+    status: z.object({
+      counts: z.record(z.string(), z.int()),
+      skipped: z.array(z.object({ name: z.string(), reason: z.string() })),
+    }),
+  }),
+]);
 
 const plan = z.object({
   decisions: z.array(z.object({ namespace: z.string(), name: z.string(), action: z.string(), reason: z.string() })),
@@ -138,6 +149,23 @@ team-b: 2 finished backups in a bucket of its own, and 1 that it forged to come 
 
   say('kubectl get nonadminbackups -n team-a');
   show(await getTable(admin, kinds.nonAdminBackups, 'team-a'));
+
+  say('Team A asks for a sync of its namespace, with its own rights: nab-sync request -n team-a --wait');
+  const tenant = join(directory, 'tenant.kubeconfig');
+  await writeFile(tenant, await tenantKubeconfig(objects, binaries.kubectl, 'team-a'), { mode: 0o600 });
+  const asked = await runNabSync(['request', '-n', 'team-a', '--wait'], { kubeconfig: tenant, oadpNamespace });
+  assert.equal(asked.exitCode, 0, asked.stderr);
+  show(asked.stdout);
+  const [{ status }] = answered.parse(await objects.list(kinds.syncRequests, { namespace: 'team-a' }));
+  assert.deepEqual({ ...status.counts }, { ...status.counts, seen: 5, present: 3, skipped: 2, failed: 0 });
+  assert.deepEqual(
+    status.skipped.map(({ name, reason }) => `${name} ${reason}`),
+    ['expired Expired', 'running NotFinished'],
+  );
+  assert.doesNotMatch(asked.stdout, /forged|team-b/);
+
+  say('kubectl get nonadminbackupsyncrequests -n team-a');
+  show(await getTable(admin, kinds.syncRequests, 'team-a'));
 
   say('Why did the others stay away? nab-sync plan');
   const options = { kubeconfig, oadpNamespace };

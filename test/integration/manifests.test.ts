@@ -60,7 +60,8 @@ describe('rights', () => {
   it('include deleting for one kind alone, in any role: that of the requests that nab-sync answers', () => {
     expect(rules.length).toBeGreaterThan(0);
     const deleting = rules.filter(({ verbs }) => verbs.some((verb) => verb.startsWith('delete')));
-    expect(deleting).toEqual([
+    expect(deleting).toHaveLength(1);
+    expect(deleting).toMatchObject([
       {
         apiGroups: ['sync.oadp.openshift.io'],
         resources: ['nonadminbackupsyncrequests'],
@@ -99,7 +100,7 @@ describe('what is added to the roles of tenants', () => {
       .filter((object) => aggregatedTo(object).length > 0)
       .map((object) => ({ to: aggregatedTo(object).sort(), rules: role.parse(object).rules }));
     const requests = { apiGroups: ['sync.oadp.openshift.io'], resources: ['nonadminbackupsyncrequests'] };
-    expect(granted).toEqual([
+    expect(granted).toMatchObject([
       { to: ['admin', 'edit'], rules: [{ ...requests, verbs: ['get', 'list', 'watch', 'create', 'delete'] }] },
       { to: ['view'], rules: [{ ...requests, verbs: ['get', 'list', 'watch'] }] },
     ]);
@@ -138,6 +139,60 @@ describe('the base', () => {
     await expect(here.objects.create(pod)).resolves.toMatchObject({ kind: 'Pod' });
     const lax = { ...pod, metadata: { name: 'lax', namespace }, spec: { containers: [{ name: 'a', image: 'a' }] } };
     await expect(here.objects.create(lax)).rejects.toMatchObject({ status: 403 });
+  });
+});
+
+describe.each([
+  ['job', 'Job', (object: JsonObject) => objectAt(object, 'spec')],
+  ['cronjob', 'CronJob', (object: JsonObject) => objectAt(objectAt(objectAt(object, 'spec'), 'jobTemplate'), 'spec')],
+] as const)('one pass as overlay %s', (overlay, kind, jobSpecOf) => {
+  let objects: JsonObject[];
+  let spec: JsonObject;
+
+  beforeAll(async () => {
+    objects = await renderOverlay(kubectl, overlay, here.oadpNamespace);
+    spec = jobSpecOf(only(kind, objects));
+  });
+
+  it('is in place of the controller, with all of its rights', () => {
+    for (const absent of ['Deployment', 'Service']) expect(ofKind(absent, objects)).toEqual([]);
+    for (const present of ['Role', 'RoleBinding', 'ClusterRoleBinding', 'NetworkPolicy', 'CustomResourceDefinition']) {
+      expect(ofKind(present, objects)).toHaveLength(1);
+    }
+  });
+
+  it('is tried again a few times, given up in the end, not tried again where that is in vain, and removed', () => {
+    expect(spec).toMatchObject({
+      backoffLimit: 3,
+      activeDeadlineSeconds: 900,
+      ttlSecondsAfterFinished: z.int().positive().parse(spec['ttlSecondsAfterFinished']),
+      podFailurePolicy: { rules: [{ action: 'FailJob', onExitCodes: { values: [2] } }, { action: 'Ignore' }] },
+    });
+    if (kind === 'CronJob') {
+      expect(only(kind, objects)['spec']).toMatchObject({
+        concurrencyPolicy: 'Forbid',
+        suspend: false,
+        startingDeadlineSeconds: 600,
+        successfulJobsHistoryLimit: 1,
+        failedJobsHistoryLimit: 3,
+      });
+    }
+  });
+
+  it("passes the strictest of Kubernetes' pod security standards, and runs once", async () => {
+    const namespace = await here.createTenant(overlay, { 'pod-security.kubernetes.io/enforce': 'restricted' });
+    const podSpec = objectAt(objectAt(spec, 'template'), 'spec');
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'nab-sync', namespace }, spec: podSpec };
+    await expect(here.objects.create(pod)).resolves.toMatchObject({ kind: 'Pod' });
+    expect(podSpec).toMatchObject({
+      restartPolicy: 'Never',
+      containers: [
+        {
+          command: ['node', '/app/nab-sync.mjs', 'once', '--output', 'json'],
+          terminationMessagePath: '/dev/termination-log',
+        },
+      ],
+    });
   });
 });
 

@@ -1,10 +1,12 @@
 import { beforeAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { isJsonObject, objectAt } from '../../../src/kube/json.ts';
 import { syncRequests } from '../../../src/oadp/kinds.ts';
 import { ApiError } from '../../support/api-client.ts';
 import { eventually } from '../../support/eventually.ts';
+import { codeBlocks, text } from '../../support/markdown.ts';
 import { mainJob, untilTheEndOfTheFile, type Controller } from '../main-job/support/main-job.ts';
-import { answerOf, ask, askAndWait, finalStatus, refusedStatus } from './support/tenant.ts';
+import { answerOf, ask, askAndWait, finalStatus, refusedStatus, syncRequest } from '../../support/sync-requests.ts';
 
 /** What stands in the status of a request, in a tenant's namespace and in that of OADP. */
 
@@ -31,7 +33,7 @@ beforeAll(async () => {
 
 describe('a request in the namespace of OADP', () => {
   it('is for all namespaces that backups claim, and tells of refused backups, too', async () => {
-    expect(await askAndWait(job, oadpNamespace)).toMatchObject({
+    expect(await askAndWait(objects, oadpNamespace)).toMatchObject({
       phase: 'Succeeded',
       namespaces: 2,
       counts: { seen: 3, present: 2, skipped: 1 },
@@ -49,7 +51,7 @@ describe('a request in the namespace of OADP', () => {
     ['what no namespace has', { matchLabels: { tier: 'lead' } }, { namespaces: 0, counts: { seen: 0 } }],
     ['nothing, which is all', {}, { namespaces: 2, counts: { seen: 3 } }],
   ])('may be for those that its selector selects: by %s', async (_, namespaceSelector, status) => {
-    expect(await askAndWait(job, oadpNamespace, { namespaceSelector })).toMatchObject({
+    expect(await askAndWait(objects, oadpNamespace, { namespaceSelector })).toMatchObject({
       phase: 'Succeeded',
       ...status,
     });
@@ -68,7 +70,7 @@ describe('a request in the namespace of OADP', () => {
   it('whose selector holds what no label can have fails, and says so', async () => {
     const namespaceSelector = { matchLabels: { 'a,b': 'x' } };
     const answer = refusedStatus.parse(
-      await answerOf(job, oadpNamespace, await ask(job, oadpNamespace, { namespaceSelector })),
+      await answerOf(objects, oadpNamespace, await ask(objects, oadpNamespace, { namespaceSelector })),
     );
     expect(answer).toMatchObject({ phase: 'Failed', conditions: [{ reason: 'InvalidNamespaceSelector' }, {}] });
     expect(answer.counts).toBeUndefined();
@@ -77,20 +79,20 @@ describe('a request in the namespace of OADP', () => {
 
 describe('a request in a tenant’s namespace', () => {
   it('says nothing of a backup that only claims to be his', async () => {
-    const status = await askAndWait(job, gold);
+    const status = await askAndWait(objects, gold);
     expect(status).toMatchObject({ namespaces: 1, counts: { seen: 1, present: 1, skipped: 0 }, skipped: [] });
     expect(JSON.stringify(status)).not.toMatch(/forged/);
   });
 
   it('in a namespace without backups is answered with nothing', async () => {
     const empty = await job.createTenant('empty');
-    expect(await askAndWait(job, empty)).toMatchObject({ phase: 'Succeeded', namespaces: 1, counts: { seen: 0 } });
+    expect(await askAndWait(objects, empty)).toMatchObject({ phase: 'Succeeded', namespaces: 1, counts: { seen: 0 } });
   });
 
   it('is answered once and for all: the API server refuses to change a final status or a spec', async () => {
-    const name = await ask(job, gold);
+    const name = await ask(objects, gold);
     const ref = { namespace: gold, name };
-    const status = await answerOf(job, gold, name);
+    const status = await answerOf(objects, gold, name);
     const refusal = { status: 422 };
     await expect(objects.setStatus(syncRequests, ref, { phase: 'Running' })).rejects.toMatchObject(refusal);
     await expect(objects.setStatus(syncRequests, ref, { counts: { seen: 9 } })).rejects.toMatchObject(refusal);
@@ -109,7 +111,7 @@ describe('a request in a tenant’s namespace', () => {
     ['an unknown operator', { matchExpressions: [{ key: 'a', operator: 'Gt', values: ['1'] }] }],
     ['a value that no label can have', { matchLabels: { a: 'b,c=d' } }],
   ])('is not even made with %s', async (_, namespaceSelector) => {
-    await expect(ask(job, oadpNamespace, { namespaceSelector })).rejects.toMatchObject({ status: 422 });
+    await expect(ask(objects, oadpNamespace, { namespaceSelector })).rejects.toMatchObject({ status: 422 });
   });
 });
 
@@ -126,7 +128,7 @@ describe('what failed', () => {
       status: { hard, used: hard },
     });
     await objects.create(gen.backup({ namespace: poor }));
-    const first = await askAndWait(job, poor);
+    const first = await askAndWait(objects, poor);
     expect(first).toMatchObject({
       phase: 'Failed',
       counts: { seen: 1, failed: 1 },
@@ -134,7 +136,7 @@ describe('what failed', () => {
       history: { consecutiveFailures: 1, lastFailureTime: first.completionTime, failingSince: first.completionTime },
     });
     expect(first.failed[0]?.message).toContain('exceeded quota');
-    const second = await askAndWait(job, poor);
+    const second = await askAndWait(objects, poor);
     expect(second.history).toMatchObject({ consecutiveFailures: 2, failingSince: first.completionTime });
 
     const resource = objects.kinds.find(({ plural }) => plural === 'resourcequotas');
@@ -142,7 +144,7 @@ describe('what failed', () => {
     await objects.delete(resource, quota);
     // The server's quota cache notices within moments; until then the request fails like the others.
     const good = await eventually(async () => {
-      const status = await askAndWait(job, poor);
+      const status = await askAndWait(objects, poor);
       expect(status.phase).toBe('Succeeded');
       return status;
     }, 40_000);
@@ -164,10 +166,19 @@ describe('what failed', () => {
     await controller.stop();
     const next = await job.controller();
     await next.firstPass();
-    const { history } = await askAndWait(job, poor);
+    const { history } = await askAndWait(objects, poor);
     expect(history).toMatchObject({ consecutiveFailures: 0, lastFailureTime: lastFailure });
     expect(history.lastFailureMessage).toContain('QuotaDenied');
   });
+});
+
+it('the status that docs/sync-requests.md shows is one, to its last field', async () => {
+  const namespace = await job.createTenant('shown');
+  const example = codeBlocks(text('docs/sync-requests.md')).find(({ body }) => body.startsWith('phase: Partial'));
+  const status = finalStatus.parse(parse(example?.body ?? ''));
+  const request = { ...syncRequest(namespace), status };
+  // The server would leave out a field that it does not know.
+  expect((await objects.create(request))['status']).toEqual(status);
 });
 
 it('kubectl explain has a sentence for every field', async () => {

@@ -4,16 +4,25 @@ import { ApiClient } from '../../support/api-client.ts';
 import { readFile } from 'node:fs/promises';
 import { fromNow } from '../../support/gen/live-objects.ts';
 import { day, hour } from '../../support/gen/api-objects.ts';
+import { runNabSync, type NabSyncExit } from '../../support/nab-sync.ts';
 import { getTable } from '../../support/table.ts';
+import { tenantKubeconfig } from '../../support/tenant-rights.ts';
 import { syncRequests } from '../../../src/oadp/kinds.ts';
 import { resourcePath } from '../../../src/kube/resource.ts';
 import { mainJob, untilTheEndOfTheFile, type Controller } from '../main-job/support/main-job.ts';
-import { finalStatus, syncRequest, tenantOf, type Tenant } from './support/tenant.ts';
+import { finalStatus, syncRequest } from '../../support/sync-requests.ts';
 
 /** What a tenant sees who has the rights of a namespace's admin, and no others. */
 
 const job = await mainJob();
 const { gen, objects } = job;
+/** Somebody who has a role in his own namespace and nothing anywhere else. */
+interface Tenant {
+  readonly namespace: string;
+  readonly kubeconfig: string;
+  readonly command: (...args: readonly string[]) => Promise<NabSyncExit>;
+}
+
 let mine: Tenant;
 let viewer: Tenant;
 let others: string;
@@ -22,11 +31,21 @@ let theirs: string[];
 
 const document = z.strictObject({ namespace: z.string(), name: z.string(), status: finalStatus });
 
+async function tenantOf(namespace: string, role: 'edit' | 'view'): Promise<Tenant> {
+  const text = await tenantKubeconfig(objects, job.kubectl, namespace, role);
+  const kubeconfig = await job.file(`${namespace}-${role}.kubeconfig`, text);
+  return {
+    namespace,
+    kubeconfig,
+    command: (...args) => runNabSync(args, { kubeconfig, oadpNamespace: job.oadpNamespace }),
+  };
+}
+
 beforeAll(async () => {
   const own = await job.createTenant('mine');
   others = await job.createTenant('theirs');
-  mine = await tenantOf(job, own);
-  viewer = await tenantOf(job, own, 'view');
+  mine = await tenantOf(own, 'edit');
+  viewer = await tenantOf(own, 'view');
   await objects.create(gen.storageLocation());
   await objects.create(gen.ownedStorageLocation({ namespace: others }));
   await objects.create(gen.nonAdminStorageLocation({ namespace: others }));

@@ -1,11 +1,10 @@
 import { z } from 'zod';
-import type { JsonObject } from '../../../../src/kube/resource.ts';
-import { syncRequests } from '../../../../src/oadp/kinds.ts';
-import { eventually } from '../../../support/eventually.ts';
-import { renderManifests } from '../../../support/manifests.ts';
-import { runNabSync, type NabSyncExit } from '../../../support/nab-sync.ts';
-import { serviceAccountToken } from '../../../support/service-account.ts';
-import type { MainJob } from '../../main-job/support/main-job.ts';
+import type { JsonObject } from '../../src/kube/resource.ts';
+import { syncRequests } from '../../src/oadp/kinds.ts';
+import { eventually } from './eventually.ts';
+import type { Objects } from './objects.ts';
+
+/** Sync requests as tests make them, and their answers as documented. */
 
 const entry = z.strictObject({
   namespace: z.string(),
@@ -69,7 +68,7 @@ export const finalStatus = z.strictObject({
   history,
 });
 
-type FinalStatus = z.infer<typeof finalStatus>;
+export type FinalStatus = z.infer<typeof finalStatus>;
 
 /** The status of a request that was refused: nothing was looked at. */
 export const refusedStatus = finalStatus
@@ -89,61 +88,27 @@ export function syncRequest(namespace: string, spec?: JsonObject): JsonObject {
 const named = z.object({ metadata: z.object({ name: z.string(), namespace: z.string() }) });
 
 /** Makes a request as an admin and returns its name. */
-export async function ask({ objects }: MainJob, namespace: string, spec?: JsonObject): Promise<string> {
+export async function ask(objects: Objects, namespace: string, spec?: JsonObject): Promise<string> {
   return named.parse(await objects.create(syncRequest(namespace, spec))).metadata.name;
 }
 
 const withPhase = z.object({ status: z.looseObject({ phase: z.string() }) });
 
 /** Waits until a request has a final status and returns that, unchecked. */
-export async function answerOf({ objects }: MainJob, namespace: string, name: string): Promise<JsonObject> {
+export async function answerOf(
+  objects: Objects,
+  namespace: string,
+  name: string,
+  timeoutMs = 30_000,
+): Promise<JsonObject> {
   return await eventually(async () => {
     const { status } = withPhase.parse(await objects.get(syncRequests, { namespace, name }));
     if (!['Succeeded', 'Partial', 'Failed'].includes(status.phase)) throw new Error(`${name} is ${status.phase}`);
     return status;
-  }, 30_000);
+  }, timeoutMs);
 }
 
 /** Makes a request and waits for its answer. */
-export async function askAndWait(job: MainJob, namespace: string, spec?: JsonObject): Promise<FinalStatus> {
-  return finalStatus.parse(await answerOf(job, namespace, await ask(job, namespace, spec)));
-}
-
-/** Somebody who has a role in his own namespace and nothing anywhere else. */
-export interface Tenant {
-  readonly namespace: string;
-  readonly kubeconfig: string;
-  readonly command: (...args: readonly string[]) => Promise<NabSyncExit>;
-}
-
-/**
- * A tenant with the rights that the manifests aggregate into `admin` (`edit`) or `view`. They are bound directly, since no
- * controller aggregates roles beside the embedded server.
- */
-export async function tenantOf(job: MainJob, namespace: string, role: 'edit' | 'view' = 'edit'): Promise<Tenant> {
-  const manifests = await renderManifests({ kubectl: job.kubectl, namespace: job.oadpNamespace, directory: 'crd' });
-  const granting = manifests.find((object) => nameOf(object) === `nab-sync-requests-${role}`);
-  const rules = granting?.['rules'];
-  const account = { namespace, name: `tenant-${role}` };
-  const rbac = 'rbac.authorization.k8s.io';
-  await job.objects.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: account });
-  await job.objects.create({ apiVersion: `${rbac}/v1`, kind: 'Role', metadata: account, rules });
-  await job.objects.create({
-    apiVersion: `${rbac}/v1`,
-    kind: 'RoleBinding',
-    metadata: account,
-    roleRef: { apiGroup: rbac, kind: 'Role', name: account.name },
-    subjects: [{ kind: 'ServiceAccount', ...account }],
-  });
-  const token = await serviceAccountToken(job.api, account);
-  const kubeconfig = await job.file(`${namespace}-${role}.kubeconfig`, job.api.kubeconfigFor({ token, namespace }));
-  return {
-    namespace,
-    kubeconfig,
-    command: (...args) => runNabSync(args, { kubeconfig, oadpNamespace: job.oadpNamespace }),
-  };
-}
-
-function nameOf(object: JsonObject): string {
-  return z.object({ metadata: z.object({ name: z.string() }) }).parse(object).metadata.name;
+export async function askAndWait(objects: Objects, namespace: string, spec?: JsonObject): Promise<FinalStatus> {
+  return finalStatus.parse(await answerOf(objects, namespace, await ask(objects, namespace, spec)));
 }
