@@ -3,8 +3,7 @@ import type { RequestInfo } from './client.ts';
 /** Requests that say how the API server is doing; lists take as long as they are long, events and Leases wait for nobody. */
 const telling: ReadonlySet<string> = new Set(['get', 'create', 'update']);
 
-/** Where it begins, and how low it can get. */
-const beginning = 8;
+/** How low it can get. */
 const floor = 2;
 
 /** So many answers are looked at together. Their median counts: a webhook that is slow for one tenant is not the server. */
@@ -20,8 +19,8 @@ const tolerance = 2;
 const steepest = 0.5;
 
 /**
- * How many requests may be in flight at once, as the API server bears it: more, one by one, while it answers as fast as
- * usual; fewer when it takes longer, in proportion; half when it says 429. After the Gradient2 limit of Netflix'
+ * How many requests may be in flight at once, as the API server bears it: the ceiling at first; fewer when it takes longer
+ * than usual, in proportion; half when it says 429; more again, one by one, while it answers as fast as usual. After the Gradient2 limit of Netflix'
  * concurrency-limits, with what is usual kept for each kind of request, since a status takes several times as long as a get.
  */
 export class ConcurrencyLimit {
@@ -36,7 +35,7 @@ export class ConcurrencyLimit {
   constructor(ceiling: number) {
     if (!(Number.isInteger(ceiling) && ceiling > 0)) throw new RangeError(`ceiling must be a positive integer`);
     this.#ceiling = ceiling;
-    this.#limit = Math.min(beginning, ceiling);
+    this.#limit = ceiling;
   }
 
   /** A whole number from 1 to the ceiling. */

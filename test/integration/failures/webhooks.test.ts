@@ -206,7 +206,8 @@ describe('a webhook that never answers', () => {
       expect(nabs).toHaveLength(5);
       for (const nab of nabs) {
         const created = Date.parse(stringAt(objectAt(nab, 'metadata'), 'creationTimestamp') ?? '');
-        expect(created - Date.parse(pass.report.startTime)).toBeLessThan(5_000);
+        // The pass ends with the deadline of the requests that hang; they began when these did.
+        expect(created).toBeLessThan(Date.parse(pass.report.completionTime) - 2_000);
       }
     }
   });

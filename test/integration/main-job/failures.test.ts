@@ -22,6 +22,7 @@ const lastWords = z.strictObject({
     z.strictObject({ namespace: z.string(), name: z.string(), reason: z.string(), message: z.string() }),
   ),
   omittedFailures: z.int().positive().optional(),
+  counts: z.record(z.string(), z.int().nonnegative()),
 });
 
 /** Lets the namespace have so many NABs and no more; returns when the API server goes by it. */
@@ -81,6 +82,7 @@ describe('a pass in which writes are refused', () => {
     const words = lastWords.parse(JSON.parse(text));
     expect(words).toMatchObject({ command: 'once', exitCode: 1, code: 'Partial' });
     expect(words.message).toBe('60 of 62 backups could not be brought back');
+    expect(words.counts).toEqual(report.counts);
     expect(words.failures.length).toBeGreaterThan(0);
     expect(words.failures).toEqual(report.failures.slice(0, words.failures.length));
     expect(words.failures.length + (words.omittedFailures ?? 0)).toBe(60);
