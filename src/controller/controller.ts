@@ -198,10 +198,12 @@ class Controller {
     this.#liveness.worked();
     const desk = this.#openDesk(term);
     this.#desk = desk;
+    const answering = desk.run();
     this.#resyncAll();
     this.#resync.start();
     try {
-      if (!stop.aborted) await once(stop, 'abort');
+      // The desk ends with the stop, or else by a fault of ours.
+      if (!stop.aborted) await Promise.race([once(stop, 'abort'), answering]);
     } finally {
       this.#resync.stop();
       this.#queue = undefined;
@@ -209,7 +211,7 @@ class Controller {
       this.#passes.giveUp();
       await queue.stop();
       this.#desk = undefined;
-      await desk.close();
+      await answering;
       await history.close();
     }
   }

@@ -4,7 +4,7 @@ import { Reflector, type ReflectorState } from '../kube/reflector.ts';
 import { qualifiedName } from '../kube/resource.ts';
 import { Store } from '../kube/store.ts';
 import { syncRequests } from '../oadp/kinds.ts';
-import type { KnownRequests } from '../requests/request-desk.ts';
+import type { KnownRequests } from '../requests/request-writer.ts';
 import { toSyncRequestRecord, type SyncRequestRecord } from '../requests/sync-request.ts';
 import { namespacedKey } from '../sync/cluster-state.ts';
 

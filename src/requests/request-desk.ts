@@ -1,49 +1,28 @@
-import PQueue from 'p-queue';
-import type { Logger } from 'pino';
 import type { KubeClient } from '../kube/client.ts';
-import type { Clock } from '../kube/clock.ts';
 import { untilAborted } from '../kube/deadline.ts';
-import { KubeError, policyFor } from '../kube/errors.ts';
 import { PageSize } from '../kube/page-size.ts';
 import { listAll } from '../kube/pager.ts';
-import type { JsonObject } from '../kube/resource.ts';
-import { retryDelay } from '../kube/retry-delay.ts';
-import type { Store } from '../kube/store.ts';
 import { TokenBucket } from '../kube/token-bucket.ts';
-import { namespaces, syncRequests } from '../oadp/kinds.ts';
+import { namespaces } from '../oadp/kinds.ts';
 import { nameAt } from '../oadp/read.ts';
-import { namespacedKey, type ClusterState } from '../sync/cluster-state.ts';
+import type { ClusterState } from '../sync/cluster-state.ts';
 import type { NamespaceReport } from '../sync/reconciler.ts';
 import { matchesPattern } from '../sync/rules.ts';
 import type { SyncPolicy } from '../sync/world.ts';
 import { afterSync } from './history.ts';
+import { RequestWriter, type RequestWriterOptions } from './request-writer.ts';
 import { expendable, type Retention } from './retention.ts';
-import { answeredStatus, refusedStatus, runningStatus, withStatus, type Refusal } from './status.ts';
-import { earlierFirst, isFinal, latestHistory, toSyncRequestRecord, type SyncRequestRecord } from './sync-request.ts';
+import { answeredStatus, refusedStatus, runningStatus, type Refusal } from './status.ts';
+import { earlierFirst, isFinal, latestHistory, type SyncRequestRecord } from './sync-request.ts';
 import { Syncs, type Sync } from './syncs.ts';
 
-/** The requests that there are, and where the answers to our own writes go. */
-export interface KnownRequests {
-  readonly store: Store<SyncRequestRecord>;
-  /** As `Reflector.learn`. */
-  readonly learn: (key: string, record: SyncRequestRecord, resourceVersion: string) => void;
-}
-
-export interface RequestDeskOptions {
-  readonly client: Pick<KubeClient, 'listPage' | 'update' | 'delete'>;
-  readonly requests: KnownRequests;
+export interface RequestDeskOptions extends RequestWriterOptions {
+  readonly client: RequestWriterOptions['client'] & Pick<KubeClient, 'listPage'>;
   readonly policy: Pick<SyncPolicy, 'oadpNamespace' | 'protectedNamespaces'>;
   readonly state: Pick<ClusterState, 'claimedNamespaces' | 'backupsOf' | 'refused' | 'backup'>;
   /** Has namespaces reconciled soon. */
   readonly enqueue: (namespaces: readonly string[]) => void;
   readonly retention: Retention;
-  readonly log: Logger;
-  readonly clock: Clock;
-  readonly random: () => number;
-  /** Aborted: nothing is begun any more. */
-  readonly stop: AbortSignal;
-  /** Asked before each write, as in a pass. */
-  readonly isLeading?: (() => boolean) | undefined;
 }
 
 /** Syncs that the requests of one namespace may bring about: so many at once, and then one every five seconds. */
@@ -51,12 +30,6 @@ const pace = { perSecond: 0.2, burst: 5 };
 
 /** A bucket that was not used for so long is full again, and as good as a new one. */
 const bucketFullMs = (pace.burst / pace.perSecond) * 1000;
-
-/**
- * Most writes to requests under way at once. A namespace has one at a time, so a thousand requests of one tenant keep those
- * of another waiting for one write.
- */
-const writesAtOnce = 4;
 
 /** Of those that share a sync, so many are shown as Running; the others get their answer only. */
 const shownRunning = 20;
@@ -73,8 +46,6 @@ const othersFirstMs = 20_000;
 /** Most requests that are cleaned up before others of the namespace have their turn. */
 const cleanedAtOnce = 20;
 
-const backoff = { baseMs: 250, capMs: 30_000 };
-
 /**
  * Answers the requests for a sync for one time as leader.
  *
@@ -84,6 +55,7 @@ const backoff = { baseMs: 250, capMs: 30_000 };
  */
 export class RequestDesk {
   readonly #options: RequestDeskOptions;
+  readonly #writer: RequestWriter;
   readonly #syncs = new Syncs();
   /** Keys of the requests of each namespace. */
   readonly #byNamespace = new Map<string, Set<string>>();
@@ -91,35 +63,35 @@ export class RequestDesk {
   readonly #busy = new Set<string>();
   readonly #work = new Set<Promise<void>>();
   readonly #buckets = new Map<string, { readonly bucket: TokenBucket; lastUsed: number }>();
-  readonly #slots = new PQueue({ concurrency: writesAtOnce });
   /** uids of requests that this process has shown as Running. */
   readonly #begun = new Set<string>();
-  /** uids of requests whose status the server does not take. */
-  readonly #hopeless = new Set<string>();
-  readonly #unsubscribe: () => void;
-  readonly #sweeping: Promise<void>;
-  #complained: string | undefined;
 
-  /** Begins to work. */
   constructor(options: RequestDeskOptions) {
     this.#options = options;
-    const { store } = options.requests;
+    this.#writer = new RequestWriter(options);
+  }
+
+  /**
+   * Works until the stop; resolves when nothing of it runs any more. What waits at the call is asked for before it returns,
+   * so that the next reconcile of its namespace answers it.
+   */
+  async run(): Promise<void> {
+    const { store } = this.#options.requests;
     for (const [key, { namespace }] of store.entries()) this.#file(namespace, key);
-    this.#unsubscribe = store.onChange((key, before, after) => {
+    const unsubscribe = store.onChange((key, before, after) => {
       this.#changed(key, before, after);
     });
-    this.#sweeping = this.#sweep();
+    try {
+      await this.#sweep();
+    } finally {
+      unsubscribe();
+      await Promise.all(this.#work);
+    }
   }
 
   /** To be called when a reconcile begins; what it returns takes the report. */
   begin(namespace: string): (report: NamespaceReport) => void {
     return this.#syncs.begin(namespace);
-  }
-
-  /** After the stop: resolves when nothing of it runs any more. */
-  async close(): Promise<void> {
-    this.#unsubscribe();
-    await Promise.all([this.#sweeping, ...this.#work]);
   }
 
   #changed(key: string, before: SyncRequestRecord | undefined, after: SyncRequestRecord | undefined): void {
@@ -130,7 +102,7 @@ export class RequestDesk {
       keys?.delete(key);
       if (keys?.size === 0) this.#byNamespace.delete(namespace);
       this.#begun.delete(before?.uid ?? '');
-      this.#hopeless.delete(before?.uid ?? '');
+      this.#writer.gone(before?.uid ?? '');
       return;
     }
     this.#file(namespace, key);
@@ -167,7 +139,7 @@ export class RequestDesk {
   /** Never rejects. */
   async #serve(namespace: string): Promise<void> {
     try {
-      while (this.#mayWrite()) {
+      while (this.#writer.mayWrite) {
         const [first] = this.#open(namespace);
         if (first !== undefined) {
           await this.#answerWith(first);
@@ -199,9 +171,7 @@ export class RequestDesk {
     // A protected one can have no backups, but may be that of another OADP, and then its requests are not ours to answer.
     const isProtected = protectedNamespaces.some((pattern) => matchesPattern(pattern, namespace));
     if (isProtected && namespace !== oadpNamespace) return [];
-    return [...this.#known(namespace)]
-      .filter((request) => !isFinal(request) && !this.#hopeless.has(request.uid))
-      .sort(earlierFirst);
+    return [...this.#known(namespace)].filter((request) => this.#writer.canAnswer(request)).sort(earlierFirst);
   }
 
   #expendable(namespace: string): SyncRequestRecord[] {
@@ -215,7 +185,7 @@ export class RequestDesk {
     const { namespace, selector } = first;
     if (!this.#isKnown(namespace)) {
       await clock.sleep(othersFirstMs, stop);
-      if (isAnswered(this.#options.requests.store, first)) return;
+      if (this.#writer.isSettled(first)) return;
     }
     const refusal = refusalOf(first, oadpNamespace);
     if (refusal !== undefined) {
@@ -248,7 +218,7 @@ export class RequestDesk {
       'sync requests answered',
     );
     for (const request of batch) {
-      await this.#write(request, (current) =>
+      await this.#writer.answer(request, (current) =>
         answeredStatus(current, {
           answer,
           history,
@@ -276,24 +246,21 @@ export class RequestDesk {
     return phase === 'Running' && !this.#begun.has(uid);
   }
 
-  /** Each once: what fails here is made up for by the answer. */
   async #showRunning(requests: readonly SyncRequestRecord[], sync: Sync): Promise<void> {
     for (const request of requests) {
-      // The answer follows at once, and is written once.
-      if (sync.isDone || !this.#mayWrite()) return;
+      // The answer follows at once.
+      if (sync.isDone) return;
       this.#begun.add(request.uid);
       if (request.phase === 'Running') continue;
-      try {
-        await this.#writeOnce(request, (current) => runningStatus(current, this.#options.clock.now()));
-      } catch (error) {
-        this.#complain(error, 'a sync request cannot be shown as Running');
-      }
+      await this.#writer.show(request, (current) => runningStatus(current, this.#options.clock.now()));
     }
   }
 
   async #refuse(request: SyncRequestRecord, refusal: Refusal): Promise<void> {
     const history = latestHistory(this.#known(request.namespace));
-    await this.#write(request, (current) => refusedStatus(current, refusal, history, this.#options.clock.now()));
+    await this.#writer.answer(request, (current) =>
+      refusedStatus(current, refusal, history, this.#options.clock.now()),
+    );
   }
 
   /** Whether requests there are for us, as far as that can be told. */
@@ -336,7 +303,7 @@ export class RequestDesk {
         });
         return names;
       } catch (error) {
-        await this.#afterFailure(error, attempt);
+        await this.#writer.pause(error, attempt);
       }
     }
     return names;
@@ -352,86 +319,10 @@ export class RequestDesk {
     }
   }
 
-  /**
-   * Writes the status of a request. Gives up only where the request is gone or answered, or where the server will never take
-   * it; and when the time as leader is over.
-   */
-  async #write(request: SyncRequestRecord, statusFor: StatusFor): Promise<void> {
-    for (let attempt = 0; this.#mayWrite(); attempt += 1) {
-      try {
-        await this.#writeOnce(request, statusFor);
-        return;
-      } catch (error) {
-        if (policyFor(error) === 'giveUpThisPass') {
-          this.#complain(error, 'the answer to a sync request is not accepted; it stays without one');
-          this.#hopeless.add(request.uid);
-          return;
-        }
-        // Where somebody else wrote to it, the watch will bring what.
-        await this.#afterFailure(error, attempt);
-      }
-    }
-  }
-
-  /** Writes to the request as it is now, unless it is gone or answered. Rejects with KubeError. */
-  async #writeOnce(request: SyncRequestRecord, statusFor: StatusFor): Promise<void> {
-    const { client, requests } = this.#options;
-    const { namespace, name } = request;
-    const key = namespacedKey(namespace, name);
-    const current = requests.store.get(key);
-    if (current === undefined || isAnswered(requests.store, request)) return;
-    try {
-      const body = withStatus(current, statusFor(current));
-      const answer = await this.#slots.add(() =>
-        client.update(syncRequests, { namespace, name, subresource: 'status' }, body),
-      );
-      const record = toSyncRequestRecord(answer);
-      if (record !== undefined) requests.learn(key, record, record.resourceVersion);
-      this.#complained = undefined;
-    } catch (error) {
-      if (!isGone(error)) throw error;
-      requests.store.delete(key);
-    }
-  }
-
-  /** False: not all could be removed, which is tried again later. */
+  /** False: not all could be removed. */
   async #cleanUp(done: readonly SyncRequestRecord[]): Promise<boolean> {
-    const { client, requests } = this.#options;
-    for (const { namespace, name, uid } of done) {
-      if (!this.#mayWrite()) return false;
-      try {
-        await this.#slots.add(() => client.delete(syncRequests, { namespace, name }, uid));
-      } catch (error) {
-        if (!isGone(error)) {
-          this.#complain(error, 'an answered sync request could not be removed');
-          return false;
-        }
-      }
-      requests.store.delete(namespacedKey(namespace, name));
-    }
+    for (const request of done) if (!(await this.#writer.remove(request))) return false;
     return true;
-  }
-
-  #mayWrite(): boolean {
-    const { stop, isLeading } = this.#options;
-    return !stop.aborted && isLeading?.() !== false;
-  }
-
-  async #afterFailure(error: unknown, attempt: number): Promise<void> {
-    const { clock, random, stop } = this.#options;
-    if (stop.aborted) return;
-    // A lost race is nothing to speak of.
-    if (policyFor(error) !== 'lostRace') this.#complain(error, 'a sync request cannot be answered yet');
-    const retryAfterMs = error instanceof KubeError ? error.retryAfterMs : undefined;
-    await clock.sleep(retryDelay({ ...backoff, attempt, retryAfterMs, random }), stop);
-  }
-
-  /** Once for as long as it stays the same. */
-  #complain(error: unknown, message: string): void {
-    const what = error instanceof KubeError ? `${error.verb} ${error.code}` : String(error);
-    if (what === this.#complained) return;
-    this.#complained = what;
-    this.#options.log.warn({ err: error }, message);
   }
 
   #bucket(namespace: string): TokenBucket {
@@ -442,8 +333,6 @@ export class RequestDesk {
     return known.bucket;
   }
 }
-
-type StatusFor = (current: SyncRequestRecord) => JsonObject;
 
 function refusalOf({ namespace, selector }: SyncRequestRecord, oadpNamespace: string): Refusal | undefined {
   if (selector !== 'none' && namespace !== oadpNamespace) {
@@ -462,19 +351,6 @@ function refusalOf({ namespace, selector }: SyncRequestRecord, oadpNamespace: st
   return undefined;
 }
 
-/** Or not there any more. */
-function isAnswered(store: Store<SyncRequestRecord>, { namespace, name, uid }: SyncRequestRecord): boolean {
-  const current = store.get(namespacedKey(namespace, name));
-  return current?.uid !== uid || isFinal(current);
-}
-
 function isSameSelector(a: SyncRequestRecord['selector'], b: SyncRequestRecord['selector']): boolean {
   return typeof a === 'object' && typeof b === 'object' ? a.text === b.text : a === b;
-}
-
-/** The request, or all of its kind, went away. A delete for its uid also meets Conflict where another has its name. */
-function isGone(error: unknown): boolean {
-  if (!(error instanceof KubeError)) return false;
-  if (error.code === 'Conflict') return error.verb === 'delete';
-  return error.code === 'NotFound' || error.code === 'NamespaceNotFound' || error.code === 'KindNotInstalled';
 }

@@ -10,8 +10,7 @@ const second = 1000;
 function deskWith(requests: readonly RequestShape[] = [], options: DeskOptions = {}): DeskWorld {
   const world = new DeskWorld(requests, options);
   onTestFinished(async () => {
-    world.stop.abort();
-    await world.desk.close();
+    await world.close();
   });
   return world;
 }
@@ -320,8 +319,7 @@ describe('when the time as leader ends', () => {
   test('nothing of the desk runs on', async () => {
     const world = deskWith([{}, { namespace: 'of-somebody-else' }], { reconciles: false });
     await world.clock.advance(second);
-    world.stop.abort();
-    await world.desk.close();
+    await world.close();
     expect(world.clock.sleeping).toBe(0);
     expect(world.store.size).toBe(2);
   });

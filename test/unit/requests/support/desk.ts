@@ -44,6 +44,7 @@ export class DeskWorld {
   /** What reconciles report, by namespace; nothing where it is left out. */
   readonly items = new Map<string, readonly ItemResult[]>();
   desk: RequestDesk;
+  #answering: Promise<void>;
   readonly #options: DeskOptions;
   readonly #deskOptions: RequestDeskOptions;
   #version = 100;
@@ -83,6 +84,7 @@ export class DeskWorld {
       isLeading: options.isLeading,
     };
     this.desk = new RequestDesk(this.#deskOptions);
+    this.#answering = this.desk.run();
   }
 
   /** Somebody makes a request, or changes one. */
@@ -100,10 +102,16 @@ export class DeskWorld {
 
   /** Another process leads from here on. */
   async nextLeader(): Promise<void> {
-    this.stop.abort();
-    await this.desk.close();
+    await this.close();
     this.stop = new AbortController();
     this.desk = new RequestDesk({ ...this.#deskOptions, stop: this.stop.signal });
+    this.#answering = this.desk.run();
+  }
+
+  /** The time as leader ends; resolves when nothing of the desk runs any more. */
+  async close(): Promise<void> {
+    this.stop.abort();
+    await this.#answering;
   }
 
   reconcileSoon(namespace: string): void {
