@@ -388,6 +388,14 @@ describe('what was answered is cleaned up', () => {
     expect(world.writes).toEqual(['deleted team-a/r1']);
   });
 
+  test('one whose name somebody else took in the meantime leaves that one alone', async () => {
+    const world = deskWith([1, 2, 3, 4].map((index) => old(`r${index}`, 'Failed', index)));
+    world.make({ name: 'r1', uid: 'another' });
+    await world.clock.advance(0);
+    expect(world.phases()).toMatchObject({ 'team-a/r1': 'Succeeded' });
+    expect(world.writes.filter((write) => write.startsWith('deleted'))).toEqual([]);
+  });
+
   test('in the pauses of those that wait', async () => {
     const world = deskWith([...[1, 2, 3, 4].map((index) => old(`r${index}`, 'Failed', index)), { name: 'asked' }]);
     await world.clock.advance(0);

@@ -36,6 +36,17 @@ describe('a sync', () => {
     expect(sync.isDone).toBe(true);
   });
 
+  test('that joins others while a reconcile for them is under way is left for the next one', () => {
+    const syncs = new Syncs();
+    const first = syncs.ask(['a']);
+    const hand = syncs.begin('a');
+    const second = syncs.ask(['a']);
+    hand(report('a', 'Present'));
+    expect([first.isDone, second.isDone]).toEqual([true, false]);
+    syncs.begin('a')(report('a', 'Present'));
+    expect(second.isDone).toBe(true);
+  });
+
   test('of several namespaces is done with the last of them', async () => {
     const syncs = new Syncs();
     const sync = syncs.ask(['a', 'b', 'c']);
