@@ -122,7 +122,9 @@ describe('a pass', () => {
       metadata: leaseRef,
       spec: { holderIdentity: 'killed', leaseDurationSeconds: 600, renewTime: fromNow(0).replace('Z', '.000000Z') },
     });
-    const pass = await startNabSync(['once'], { kubeconfig: job.kubeconfig, oadpNamespace });
+    const path = await job.file(`last-words-${signal}`, '');
+    const args = ['once', '--termination-log', path];
+    const pass = await startNabSync(args, { kubeconfig: job.kubeconfig, oadpNamespace });
     await eventually(() => {
       expect(pass.stderr).toContain('lease is held by another');
     });
@@ -132,6 +134,11 @@ describe('a pass', () => {
     });
     expect(await pass.exited).toMatchObject({ exitCode: code, stdout: '' });
     expect(seconds).toBeLessThan(15);
+    expect(JSON.parse(await readFile(path, 'utf8'))).toMatchObject({
+      exitCode: code,
+      code: 'Interrupted',
+      message: `ended by ${signal} before it was done`,
+    });
     expect(await holder()).toBe('killed');
   });
 
@@ -162,7 +169,12 @@ describe('a pass', () => {
     const report = onceReport.parse(JSON.parse(stdout));
     expect(report).toMatchObject({ outcome: 'Partial', counts: { seen: 2, created: 1, failed: 1 } });
     expect(report.failures).toMatchObject([{ namespace, name: 'b1', reason: 'Aborted' }]);
-    expect(JSON.parse(await readFile(path, 'utf8'))).toMatchObject({ exitCode: 143, failures: report.failures });
+    expect(JSON.parse(await readFile(path, 'utf8'))).toMatchObject({
+      exitCode: 143,
+      code: report.outcome,
+      counts: report.counts,
+      failures: report.failures,
+    });
     expect(await job.nabNames(namespace)).toEqual([`${namespace}/b0`]);
     expect(await holder()).toBeUndefined();
 
