@@ -22,8 +22,10 @@ interface Stretch {
   readonly cpuSeconds: number;
   readonly resyncs: number;
   readonly lists: number;
-  /** Creates and updates of anything but the Lease. */
+  /** Creates and updates of anything but the Lease and the ConfigMap. */
   readonly writes: number;
+  /** Of the ConfigMap that keeps how the passes went. */
+  readonly statusWrites: number;
   readonly leaseRequests: number;
   readonly otherRequests: number;
   readonly bytes: number;
@@ -43,6 +45,13 @@ export async function measureSteadyState(world: World, options: BenchOptions, re
     unit: '',
     value: busy.writes,
     target: { of: 'value', atMost: 0 },
+  });
+  results.add({
+    part,
+    name: name('writes of the kept status, each resync'),
+    unit: '',
+    value: busy.statusWrites / busy.resyncs,
+    target: { of: 'value', atMost: 1 },
   });
   results.add({
     part,
@@ -114,6 +123,7 @@ async function observe(world: World, relay: Relay, nabSync: NabSyncProcess, seco
     metricsAfter.requests(accept) - metricsBefore.requests(accept);
   const isLease = ({ resource }: Readonly<Record<string, string>>): boolean =>
     resource === 'leases.coordination.k8s.io';
+  const isStatus = ({ resource }: Readonly<Record<string, string>>): boolean => resource === 'configmaps';
   const isWrite = ({ verb = '' }: Readonly<Record<string, string>>): boolean =>
     ['create', 'update', 'patch'].includes(verb);
   const isList = ({ verb }: Readonly<Record<string, string>>): boolean => verb === 'list';
@@ -123,7 +133,8 @@ async function observe(world: World, relay: Relay, nabSync: NabSyncProcess, seco
     cpuSeconds: cpuAfter - cpuBefore,
     resyncs: metricsAfter.sum(passes) - metricsBefore.sum(passes),
     lists: requests(isList),
-    writes: requests((labels) => isWrite(labels) && !isLease(labels)),
+    writes: requests((labels) => isWrite(labels) && !isLease(labels) && !isStatus(labels)),
+    statusWrites: requests((labels) => isWrite(labels) && isStatus(labels)),
     leaseRequests: requests(isLease),
     otherRequests: requests((labels) => !isWrite(labels) && !isList(labels) && !isLease(labels)),
     bytes:
