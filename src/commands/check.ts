@@ -15,6 +15,5 @@ export async function check(
 ): Promise<CommandResult> {
   const document = checkDocument(await checkInstall(context));
   await write(out, await render(output, document, () => checkTable(document, { terminal })));
-  // Nothing for the termination log, which in a pod is that of the controller beside us.
   return { exitCode: document.counts.FAIL === 0 ? exitCodes.ok : exitCodes.failed };
 }

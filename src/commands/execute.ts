@@ -82,6 +82,9 @@ async function work(
   });
 }
 
+/** Commands that people run in the controller's pod as well, whose termination log is the controller's. */
+const questions: ReadonlySet<Invocation['command']> = new Set(['plan', 'explain', 'status', 'check']);
+
 /** The exit code of a command that was told to end before it was done. A controller is never done: it did as it was told. */
 function interrupted({ command }: Invocation, signal: AbortSignal): ExitCode {
   if (command === 'run') return exitCodes.ok;
@@ -102,8 +105,11 @@ export async function execute(
   // With the data in a pipe, the terminal may be that of the next command.
   const line = new ProgressLine(streams.error, streams.terminal && streams.errorTerminal);
   const { command } = invocation;
-  // Settings may be what is wrong; then the path is taken as it was given.
-  const path = () => progress.settings?.terminationLog.value ?? terminationLogPath(invocation.flags, host);
+  const path = () => {
+    if (questions.has(command) && invocation.flags['termination-log'] === undefined) return undefined;
+    // Settings may be what is wrong; then the path is taken as it was given.
+    return progress.settings?.terminationLog.value ?? terminationLogPath(invocation.flags, host);
+  };
   try {
     const result = await Promise.race([
       work(invocation, progress, surroundings, line, (context) => dispatch(invocation, context, surroundings)),

@@ -364,9 +364,9 @@ describe('a failure', () => {
       process.crash(new Error('lost promise'));
       return new Promise(() => undefined);
     };
-    expect(await cli(['plan'], process, hanging)).toBe(1);
+    expect(await cli(['once'], process, hanging)).toBe(1);
     expect(process.error.text).toMatch(/^nab-sync: internal error: lost promise; .*\n$/);
-    expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({ code: 'InternalError', command: 'plan' });
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({ code: 'InternalError', command: 'once' });
   });
 });
 
@@ -434,6 +434,21 @@ describe('a signal', () => {
       message: 'ended by SIGTERM before it was done',
     });
   });
+
+  test.each(['plan', 'status', 'check'])(
+    'of %s leaves the termination log alone, which in a pod is the controller’s',
+    async (command) => {
+      const path = join(directory, `log-of-${command}`);
+      const process = fakeSurroundings({ KUBECONFIG, TERMINATION_LOG: path });
+      const broken: Dispatch = () => {
+        throw new TypeError('x is undefined');
+      };
+      expect(await cli([command], process, broken)).toBe(1);
+      expect(existsSync(path)).toBe(false);
+      expect(await cli([command, '--termination-log', path], process, broken)).toBe(1);
+      expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({ command, exitCode: 1 });
+    },
+  );
 
   test('does not hide a fault of ours', async () => {
     const process = fakeSurroundings({ KUBECONFIG, LOG_LEVEL: 'fatal' });
