@@ -158,10 +158,15 @@ export class ClusterCache {
    * that cannot be read any more says nothing about what is there: it is neither there nor gone (field case D3).
    */
   get stale(): string | undefined {
-    for (const [resource, { staleForMs, state }] of this.#reflectors) {
-      if (staleForMs <= staleAllowedMs) continue;
-      return `${resource}: ${state.phase}${state.reason === undefined ? '' : `, ${state.reason}`}`;
-    }
+    const kind = this.staleKind;
+    const state = this.#reflectors.get(kind ?? '')?.state;
+    if (kind === undefined || state === undefined) return undefined;
+    return `${kind}: ${state.phase}${state.reason === undefined ? '' : `, ${state.reason}`}`;
+  }
+
+  /** The kind that `stale` is about, as `backups.velero.io`. */
+  get staleKind(): string | undefined {
+    for (const [kind, { staleForMs }] of this.#reflectors) if (staleForMs > staleAllowedMs) return kind;
     return undefined;
   }
 

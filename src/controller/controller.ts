@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { EventRecorder } from '../kube/events.ts';
-import type { KubeClient } from '../kube/client.ts';
+import type { KubeClient, RequestInfo } from '../kube/client.ts';
 import { systemClock } from '../kube/clock.ts';
 import { ConcurrencyLimit } from '../kube/concurrency-limit.ts';
 import { KubeError } from '../kube/errors.ts';
@@ -8,7 +8,13 @@ import { LeaderElector, processIdentity } from '../kube/leader-elector.ts';
 import { OutageGate } from '../kube/outage-gate.ts';
 import type { ReflectorState } from '../kube/reflector.ts';
 import { qualifiedName, type Resource } from '../kube/resource.ts';
-import { backupStorageLocations, dataProtectionApplications, namespaces, syncRequests } from '../oadp/kinds.ts';
+import {
+  backupStorageLocations,
+  dataProtectionApplications,
+  namespaces,
+  nonAdminBackups,
+  syncRequests,
+} from '../oadp/kinds.ts';
 import { RequestDesk } from '../requests/request-desk.ts';
 import { describeSettings } from '../settings/settings.ts';
 import { actionOf, isDecisionReason, type DecisionReason, type Reason } from '../sync/reasons.ts';
@@ -75,7 +81,9 @@ class Controller {
     const { settings, log, metrics } = context;
     this.#context = context;
     const limit = new ConcurrencyLimit(settings.concurrency.value);
-    this.#client = makeClient(context, limit);
+    this.#client = makeClient(context, limit, (request) => {
+      this.#requestEnded(request);
+    });
     this.#events = makeEvents(context, this.#client, this.#identity);
     this.#cache = new ClusterCache({
       client: this.#client,
@@ -122,8 +130,7 @@ class Controller {
     });
     this.#liveness = new Liveness({
       longestWaitMs: () => this.#queue?.longestWaitMs ?? 0,
-      // A restart would not bring the API server back.
-      excuse: () => this.#cache.stale,
+      unfollowed: () => this.#cache.staleKind,
     });
     this.#refusals = new RefusalLog(log);
     this.#passes = new PassTracker((pass) => {
@@ -139,6 +146,7 @@ class Controller {
       this.#cache.hasSynced ? undefined : `the first lists are not complete: ${this.#cache.stale ?? 'nearly there'}`,
     );
     health.live.set('queue', () => this.#liveness.problem());
+    health.live.set('watches', () => this.#liveness.watchProblem());
     const watching = new AbortController();
     const watches = Promise.all(
       [this.#cache, this.#period, this.#requests].map((source) => source.run(watching.signal)),
@@ -233,6 +241,12 @@ class Controller {
   }
 
   /** Whatever waited for a leader is taken up by the first pass. */
+  #requestEnded({ verb, resource, code }: RequestInfo): void {
+    if (verb === 'list' || verb === 'watch') this.#liveness.tried(resource);
+    // A namespace may take long, and many that are worked on at once end late together.
+    else if (code === 'OK' && resource === qualifiedName(nonAdminBackups)) this.#liveness.worked();
+  }
+
   #openDesk({ stop, isLeading }: Term): RequestDesk {
     const { settings, log } = this.#context;
     return new RequestDesk({

@@ -38,7 +38,7 @@ export class PassTracker {
   }
 
   /**
-   * Begins a pass. One that is not through yet goes on under the new one's name.
+   * Begins a pass, in place of one that is not through yet.
    *
    * @param start milliseconds since the epoch
    */

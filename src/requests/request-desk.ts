@@ -141,12 +141,11 @@ export class RequestDesk {
     try {
       while (this.#writer.mayWrite) {
         const [first] = this.#open(namespace);
-        if (first !== undefined) {
-          await this.#answerWith(first);
-          continue;
-        }
+        if (first !== undefined) await this.#answerWith(first);
+        // In turn with the answers: whoever always has a next request must not pile up those that were answered.
         const done = this.#expendable(namespace);
-        if (done.length === 0 || !(await this.#cleanUp(done.slice(0, cleanedAtOnce)))) return;
+        const goOn = done.length > 0 && (await this.#cleanUp(done.slice(0, cleanedAtOnce)));
+        if (first === undefined && !goOn && this.#open(namespace).length === 0) return;
       }
     } catch (error) {
       this.#options.log.error(
@@ -187,13 +186,14 @@ export class RequestDesk {
       await clock.sleep(othersFirstMs, stop);
       if (this.#writer.isSettled(first)) return;
     }
-    const refusal = refusalOf(first, oadpNamespace);
-    if (refusal !== undefined) {
-      await this.#refuse(first, refusal);
-      return;
-    }
     const wait = this.#bucket(namespace).take();
     if (wait > 0) await clock.sleep(wait, stop);
+    const refusal = refusalOf(first, oadpNamespace);
+    if (refusal !== undefined) {
+      const alike = this.#open(namespace).filter((each) => refusalOf(each, oadpNamespace)?.reason === refusal.reason);
+      for (const request of alike) await this.#refuse(request, refusal);
+      return;
+    }
     const selected = typeof selector === 'object' ? await this.#selectedNamespaces(selector.text) : undefined;
     if (stop.aborted) return;
     // From here to the asking nothing else runs, so whoever is in the batch was seen before the sync begins.
@@ -345,7 +345,8 @@ function refusalOf({ namespace, selector }: SyncRequestRecord, oadpNamespace: st
   if (selector === 'invalid') {
     return {
       reason: 'InvalidNamespaceSelector',
-      message: 'spec.namespaceSelector holds a key, an operator or a value that no label can have; make a new request.',
+      message:
+        'spec.namespaceSelector holds a key, an operator or a value that no label can have, or is too long; make a new request.',
     };
   }
   return undefined;

@@ -3,6 +3,9 @@ import { nameAt, objectAt, textAt, timeAt, valueAt } from '../oadp/read.ts';
 import { readHistory, type History } from './history.ts';
 import { labelSelectorText } from './namespace-selector.ts';
 
+/** Characters. */
+const longestSelector = 4096;
+
 const phases = ['Pending', 'Running', 'Succeeded', 'Partial', 'Failed'] as const;
 export type Phase = (typeof phases)[number];
 
@@ -15,7 +18,8 @@ export interface SyncRequestRecord {
   readonly generation: number;
   readonly creationTime: number;
   /**
-   * `none`: no selector. Else the selector as a list takes it, or `invalid`.
+   * `none`: no selector. Else the selector as a list takes it, or `invalid` for one that no list takes or that is too long:
+   * anybody may make requests, and all of them are kept.
    */
   readonly selector: 'none' | 'invalid' | { readonly text: string };
   readonly phase: Phase;
@@ -51,7 +55,7 @@ function selectorOf(request: JsonObject): SyncRequestRecord['selector'] {
   const selector = objectAt(request, 'spec', 'namespaceSelector');
   if (selector === undefined) return 'none';
   const text = labelSelectorText(selector);
-  return text === undefined ? 'invalid' : { text };
+  return text === undefined || text.length > longestSelector ? 'invalid' : { text };
 }
 
 /** Answered, for good. */

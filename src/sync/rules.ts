@@ -255,15 +255,18 @@ const notBeingDeleted: Rule = {
     const requests = [...view.deleteRequests(backup.name)];
     const unfinished = requests.some((request) => !request.processed);
     if (!backup.deleting && backup.phase !== 'Deleting' && !unfinished) return undefined;
-    const errors = requests.flatMap((request) => request.errors).slice(0, 3);
+    // What Velero says of its bucket is for `explain` alone: the message is for tenants as well.
     const cause = unfinished ? 'a DeleteBackupRequest for it is not finished' : 'Velero is deleting it';
-    const told = errors.length === 0 ? '' : `; Velero reported: ${errors.join('; ')}`;
-    return decided('BeingDeleted', `The Backup is being deleted: ${cause}${told}.`);
+    return decided('BeingDeleted', `The Backup is being deleted: ${cause}.`);
   },
   looksAt: (backup, { view }) => ({
     deletionTimestamp: backup.deleting,
     phase: backup.phase,
     unfinishedRequests: [...view.deleteRequests(backup.name)].filter((request) => !request.processed).length,
+    errors: [...view.deleteRequests(backup.name)]
+      .flatMap((request) => request.errors)
+      .slice(0, 3)
+      .join('; '),
   }),
 };
 

@@ -6,14 +6,15 @@ import { healthPage } from '../../../src/observability/http-server.ts';
 const minute = 60_000;
 
 function watched() {
-  const state = { now: 0, waitingSince: undefined as number | undefined, excuse: undefined as string | undefined };
+  const state = { now: 0, waitingSince: undefined as number | undefined, unfollowed: undefined as string | undefined };
   const liveness = new Liveness({
     longestWaitMs: () => (state.waitingSince === undefined ? 0 : state.now - state.waitingSince),
-    excuse: () => state.excuse,
+    unfollowed: () => state.unfollowed,
     now: () => state.now,
   });
   const live = new HealthChecks();
   live.set('queue', () => liveness.problem());
+  live.set('watches', () => liveness.watchProblem());
   return { state, liveness, livez: healthPage('livez', live) };
 }
 
@@ -50,12 +51,31 @@ describe('/livez', () => {
   });
 
   test('passes while the API server is away, which no restart would bring back', () => {
-    const { state, livez } = watched();
+    const { state, liveness, livez } = watched();
     state.waitingSince = 0;
     state.now = 60 * minute;
-    state.excuse = 'backups.velero.io: offline';
+    state.unfollowed = 'backups.velero.io';
+    liveness.tried('backups.velero.io');
     expect(livez().status).toBe(200);
-    state.excuse = undefined;
+    state.unfollowed = undefined;
     expect(livez().status).toBe(503);
+  });
+
+  test('fails when a kind is not followed and nobody has tried it for five minutes, whatever others do', () => {
+    const { state, liveness, livez } = watched();
+    state.unfollowed = 'backups.velero.io';
+    liveness.tried('backups.velero.io');
+    state.now = 5 * minute - 1;
+    liveness.tried('namespaces');
+    expect(livez().status).toBe(200);
+    state.now = 5 * minute;
+    expect(livez()).toMatchObject({
+      status: 503,
+      body: expect.stringMatching(
+        /^\[-\]watches failed: backups.velero.io is not followed, and was not tried for 300 s$/m,
+      ) as unknown,
+    });
+    state.unfollowed = undefined;
+    expect(livez().status).toBe(200);
   });
 });

@@ -396,6 +396,20 @@ describe('what was answered is cleaned up', () => {
     expect(world.writes.filter((write) => write.startsWith('deleted'))).toEqual([]);
   });
 
+  test('also of a tenant whose next request is there before the last one is answered', async () => {
+    const world = deskWith([{ name: 'next-0' }]);
+    let made = 0;
+    world.store.onChange((_, before, after) => {
+      if (before?.phase === 'Succeeded' || after?.phase !== 'Succeeded') return;
+      made += 1;
+      world.make({ name: `next-${made}` });
+    });
+    await world.clock.advance(300 * second);
+    expect(made).toBeGreaterThan(50);
+    // A minute to read each, at one sync every five seconds, and what is kept.
+    expect(Object.keys(world.phases()).length).toBeLessThan(25);
+  });
+
   test('in the pauses of those that wait', async () => {
     const world = deskWith([...[1, 2, 3, 4].map((index) => old(`r${index}`, 'Failed', index)), { name: 'asked' }]);
     await world.clock.advance(0);
