@@ -255,8 +255,8 @@ class Controller {
       policy: policyOf(settings),
       state: this.#cache.state,
       enqueue: (wanted) => {
-        const priority = wanted.length === 1 ? urgency.namespace : urgency.change;
-        for (const namespace of wanted) this.#queue?.add(namespace, priority);
+        // Not as if the namespace had come back: a tenant with many NABs missing would keep others from their creates.
+        for (const namespace of wanted) this.#queue?.add(namespace, urgency.change);
       },
       retention: { kept: settings.requestHistory.value, ttlMs: settings.requestTtl.value },
       log,

@@ -255,18 +255,15 @@ const notBeingDeleted: Rule = {
     const requests = [...view.deleteRequests(backup.name)];
     const unfinished = requests.some((request) => !request.processed);
     if (!backup.deleting && backup.phase !== 'Deleting' && !unfinished) return undefined;
-    // What Velero says of its bucket is for `explain` alone: the message is for tenants as well.
+    const errors = requests.flatMap((request) => request.errors).slice(0, 3);
     const cause = unfinished ? 'a DeleteBackupRequest for it is not finished' : 'Velero is deleting it';
-    return decided('BeingDeleted', `The Backup is being deleted: ${cause}.`);
+    const told = errors.length === 0 ? '' : `; Velero reported: ${errors.join('; ')}`;
+    return decided('BeingDeleted', `The Backup is being deleted: ${cause}${told}.`);
   },
   looksAt: (backup, { view }) => ({
     deletionTimestamp: backup.deleting,
     phase: backup.phase,
     unfinishedRequests: [...view.deleteRequests(backup.name)].filter((request) => !request.processed).length,
-    errors: [...view.deleteRequests(backup.name)]
-      .flatMap((request) => request.errors)
-      .slice(0, 3)
-      .join('; '),
   }),
 };
 

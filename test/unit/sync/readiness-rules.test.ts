@@ -9,7 +9,6 @@ import {
   storageLocation,
   veleroBackup,
 } from '../../support/gen/api-objects.ts';
-import { explain } from '../../../src/sync/plan.ts';
 import { scene } from './support/scene.ts';
 
 /** Rules 9 to 11: is a genuine Backup ready to come back? */
@@ -53,23 +52,32 @@ describe('BeingDeleted: what its owner is getting rid of does not come back', ()
     expect(scene({ deleteRequests }).decision().reason).toBe('Missing');
   });
 
-  test('one unfinished request among processed ones is enough', () => {
+  test('one unfinished request among processed ones is enough, and the errors of all are told', () => {
     const deleteRequests = [
       deleteRequest({ name: 'one', status: { phase: 'Processed', errors: ['bucket is locked'] } }),
       deleteRequest({ name: 'two', status: { phase: 'InProgress' } }),
     ];
     expect(scene({ deleteRequests }).decision().message).toBe(
-      'The Backup is being deleted: a DeleteBackupRequest for it is not finished.',
+      'The Backup is being deleted: a DeleteBackupRequest for it is not finished; Velero reported: bucket is locked.',
     );
   });
 
-  test('what Velero says of its bucket is no tenant’s business: three errors at most are in the trail, none in the message', () => {
+  test('a Backup that Velero could not delete says why', () => {
     const backups = [veleroBackup({ status: { phase: 'Deleting' } })];
     const deleteRequests = [deleteRequest({ status: { phase: 'Processed', errors: ['a', 'b', 'c', 'd'] } })];
-    const { state, policy } = scene({ backups, deleteRequests });
-    const [explanation] = explain(state, policy, noon, { backup: 'team-a-daily-1' });
-    expect(explanation?.decision.message).toBe('The Backup is being deleted: Velero is deleting it.');
-    expect(explanation?.trail.find(({ outcome }) => outcome === 'decided')?.values['errors']).toMatch(/a.*b.*c[^d]*$/);
+    expect(scene({ backups, deleteRequests }).decision().message).toBe(
+      'The Backup is being deleted: Velero is deleting it; Velero reported: a; b; c.',
+    );
+  });
+
+  test('at most three errors are told, each cut and escaped, of however many requests', () => {
+    const errors = [`\u001b]0;${'x'.repeat(10_000)}`];
+    const deleteRequests = ['a', 'b', 'c', 'd', 'e'].map((name) =>
+      deleteRequest({ name, status: { phase: 'InProgress', errors } }),
+    );
+    const { message } = scene({ deleteRequests }).decision();
+    expect(message.match(/\\u\{1b\}/g)).toHaveLength(3);
+    expect(message.length).toBeLessThan(600);
   });
 });
 
