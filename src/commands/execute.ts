@@ -106,7 +106,9 @@ export async function execute(
   const line = new ProgressLine(streams.error, streams.terminal && streams.errorTerminal);
   const { command } = invocation;
   const path = () => {
-    if (questions.has(command) && invocation.flags['termination-log'] === undefined) return undefined;
+    const isNamed =
+      invocation.flags['termination-log'] !== undefined || host.environment['TERMINATION_LOG'] !== undefined;
+    if (questions.has(command) && !isNamed) return undefined;
     // Settings may be what is wrong; then the path is taken as it was given.
     return progress.settings?.terminationLog.value ?? terminationLogPath(invocation.flags, host);
   };
