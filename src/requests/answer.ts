@@ -1,9 +1,9 @@
+import sortBy from 'lodash/sortBy.js';
 import type { JsonObject } from '../kube/resource.ts';
 import { printable } from '../oadp/printable.ts';
 import type { ItemResult } from '../sync/namespace-pass.ts';
+import { OutcomeCounts } from '../sync/outcome-counts.ts';
 import { isRefusalReason, type Decision, type Reason } from '../sync/reasons.ts';
-import type { Outcome } from '../sync/report.ts';
-import { outcomeOf } from '../sync/tally.ts';
 
 /** Most entries of each list in a status. */
 const listed = 20;
@@ -31,20 +31,12 @@ class FirstEntries<E extends Named> {
   }
 
   first(): E[] {
-    return [...this.#entries].sort(byName).slice(0, listed);
+    return sortBy(this.#entries, ['namespace', 'name']).slice(0, listed);
   }
 
   get omitted(): number {
     return Math.max(0, this.#total - listed);
   }
-}
-
-function byName(a: Named, b: Named): number {
-  return compare(a.namespace, b.namespace) || compare(a.name, b.name);
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 interface Written extends Named {
@@ -59,19 +51,10 @@ interface NotWritten extends Named {
 
 /** What a sync has to say to those who asked for it; takes the same room however much there is. */
 export class Answer {
-  readonly #counts: Record<Outcome, number> = {
-    created: 0,
-    repaired: 0,
-    present: 0,
-    skipped: 0,
-    waiting: 0,
-    conflict: 0,
-    failed: 0,
-  };
+  readonly #counts = new OutcomeCounts();
   readonly #written = new FirstEntries<Written>();
   readonly #skipped = new FirstEntries<NotWritten>();
   readonly #failed = new FirstEntries<NotWritten>();
-  #seen = 0;
   #namespaces = 0;
 
   /**
@@ -85,18 +68,17 @@ export class Answer {
 
   /** A backup that was refused for good (rules 1 to 8). Only for an answer in the namespace of OADP. */
   addRefused(claim: { readonly namespace: unknown; readonly name: unknown }, { reason, message }: Decision): void {
-    this.#seen += 1;
-    this.#counts.skipped += 1;
+    this.#counts.add('skipped');
     this.#skipped.add(notWritten(claim, reason, message));
   }
 
   get phase(): 'Succeeded' | 'Partial' | 'Failed' {
-    return outcomeOf(this.#counts);
+    return this.#counts.outcome;
   }
 
   /** One sentence about what failed; undefined where nothing did. */
   get failure(): string | undefined {
-    const { failed } = this.#counts;
+    const { failed } = this.#counts.all;
     const [first] = this.#failed.first();
     if (first === undefined) return undefined;
     const which = failed === 1 ? '1 NonAdminBackup' : `${failed} NonAdminBackups`;
@@ -105,22 +87,22 @@ export class Answer {
 
   /** What happened, in one sentence. */
   get summary(): string {
-    const { created, repaired, present, skipped, waiting, conflict } = this.#counts;
+    const { seen, created, repaired, present, skipped, waiting, conflict, failed } = this.#counts.all;
     const rest = [
       [skipped, 'skipped'],
       [waiting, 'waiting'],
       [conflict, 'in conflict'],
     ] as const;
     const others = rest.flatMap(([count, word]) => (count === 0 ? [] : [`, ${count} ${word}`])).join('');
-    const backups = this.#seen === 1 ? '1 backup' : `${this.#seen} backups`;
-    return `${backups}: ${created} re-created, ${repaired} repaired, ${present} present${others}, ${this.#counts.failed} failed.`;
+    const backups = seen === 1 ? '1 backup' : `${seen} backups`;
+    return `${backups}: ${created} re-created, ${repaired} repaired, ${present} present${others}, ${failed} failed.`;
   }
 
   /** Its part of a status. */
   status(): JsonObject {
     return {
       namespaces: this.#namespaces,
-      counts: { seen: this.#seen, ...this.#counts },
+      counts: { ...this.#counts.all },
       written: this.#written.first(),
       skipped: this.#skipped.first(),
       failed: this.#failed.first(),
@@ -133,8 +115,7 @@ export class Answer {
   }
 
   #add({ backup, outcome, reason, message }: ItemResult): void {
-    this.#seen += 1;
-    this.#counts[outcome] += 1;
+    this.#counts.add(outcome);
     switch (outcome) {
       case 'created':
       case 'repaired':

@@ -1,5 +1,7 @@
+import sortBy from 'lodash/sortBy.js';
 import { printable } from '../oadp/printable.ts';
 import type { ItemResult } from './namespace-pass.ts';
+import { OutcomeCounts } from './outcome-counts.ts';
 import type { Decision, Reason } from './reasons.ts';
 import type { Failure, Outcome, PassReport } from './report.ts';
 
@@ -19,18 +21,9 @@ export function failureSummary(count: number, { namespace, name, reason, message
 
 /** Adds up what became of the backups in a pass. */
 export class Tally {
-  readonly #counts: Record<Outcome, number> = {
-    created: 0,
-    repaired: 0,
-    present: 0,
-    skipped: 0,
-    waiting: 0,
-    conflict: 0,
-    failed: 0,
-  };
+  readonly #counts = new OutcomeCounts();
   readonly #reasons = new Map<Reason, number>();
   readonly #failures: Failure[] = [];
-  #seen = 0;
 
   /** A backup that was refused for good (rules 1 to 8): it is no namespace's. */
   addRefused({ reason }: Decision): void {
@@ -48,35 +41,17 @@ export class Tally {
    */
   report(startTime: number, completionTime: number): PassReport {
     return {
-      outcome: outcomeOf(this.#counts),
+      outcome: this.#counts.outcome,
       startTime: new Date(startTime).toISOString(),
       completionTime: new Date(completionTime).toISOString(),
-      counts: { seen: this.#seen, ...this.#counts },
+      counts: this.#counts.all,
       reasons: Object.fromEntries([...this.#reasons].sort(([a], [b]) => (a < b ? -1 : 1))),
-      failures: this.#failures.sort(
-        (a, b) => compare(a.namespace, b.namespace) || compare(a.name, b.name) || compare(a.message, b.message),
-      ),
+      failures: sortBy(this.#failures, ['namespace', 'name', 'message']),
     };
   }
 
   #add(outcome: Outcome, reason: Reason): void {
-    this.#seen += 1;
-    this.#counts[outcome] += 1;
+    this.#counts.add(outcome);
     this.#reasons.set(reason, (this.#reasons.get(reason) ?? 0) + 1);
   }
-}
-
-/** How a pass went: only what failed speaks against it. */
-export function outcomeOf({
-  failed,
-  created,
-  repaired,
-  present,
-}: Readonly<Record<Outcome, number>>): 'Succeeded' | 'Partial' | 'Failed' {
-  if (failed === 0) return 'Succeeded';
-  return created + repaired + present > 0 ? 'Partial' : 'Failed';
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }
