@@ -1,3 +1,4 @@
+import sortBy from 'lodash/sortBy.js';
 import { actions } from '../sync/reasons.ts';
 import type { PlannedDecision } from '../sync/report.ts';
 import { cell, counted, countsText } from './output.ts';
@@ -9,10 +10,6 @@ export interface PlanDocument {
   readonly counts: Readonly<Record<string, number>>;
 }
 
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
-}
-
 /** Sorted by namespace, name and Backup, byte by byte: the same on every machine. */
 export function planDocument(decisions: readonly PlannedDecision[]): PlanDocument {
   const counts = new Map(actions.map((action) => [action === 'wait' ? 'waiting' : action, 0]));
@@ -21,7 +18,7 @@ export function planDocument(decisions: readonly PlannedDecision[]): PlanDocumen
     counts.set(key, (counts.get(key) ?? 0) + 1);
   }
   return {
-    decisions: decisions
+    decisions: sortBy(decisions, ['namespace', 'name', 'backup'])
       // In the documented order of fields, and no others.
       .map(({ backup, namespace, name, nacuuid, action, reason, message }) => ({
         backup,
@@ -31,8 +28,7 @@ export function planDocument(decisions: readonly PlannedDecision[]): PlanDocumen
         action,
         reason,
         message,
-      }))
-      .sort((a, b) => compare(a.namespace, b.namespace) || compare(a.name, b.name) || compare(a.backup, b.backup)),
+      })),
     counts: Object.fromEntries(counts),
   };
 }

@@ -1,3 +1,4 @@
+import sortBy from 'lodash/sortBy.js';
 import type { BackupRecord } from '../oadp/backup.ts';
 import { printable } from '../oadp/printable.ts';
 import type { ClusterState } from './cluster-state.ts';
@@ -16,14 +17,6 @@ function identified(backup: BackupRecord): Pick<PlannedDecision, 'backup' | 'nam
   };
 }
 
-function compareText(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
-}
-
-function comparePlanned(a: PlannedDecision, b: PlannedDecision): number {
-  return compareText(a.namespace, b.namespace) || compareText(a.name, b.name) || compareText(a.backup, b.backup);
-}
-
 /**
  * What a pass would do now, for every labelled backup, sorted by namespace, name and Backup.
  *
@@ -36,10 +29,10 @@ export function plan(
   namespaces?: ReadonlySet<string>,
 ): PlannedDecision[] {
   const world = worldAt(policy, state, now);
-  return [...state.allBackups()]
+  const planned = [...state.allBackups()]
     .filter(({ claim }) => namespaces === undefined || namespaces.has(claim.namespace ?? ''))
-    .map((backup) => ({ ...identified(backup), ...decide(backup, world) }))
-    .sort(comparePlanned);
+    .map((backup) => ({ ...identified(backup), ...decide(backup, world) }));
+  return sortBy(planned, ['namespace', 'name', 'backup']);
 }
 
 /** What `explain` is asked about: the name of a Velero Backup, or where a NAB is or should be. */
@@ -56,11 +49,8 @@ export function explain(state: ClusterState, policy: SyncPolicy, now: number, ta
   const world = worldAt(policy, state, now);
   const matches = ({ name, claim }: BackupRecord): boolean =>
     'backup' in target ? name === target.backup : claim.namespace === target.namespace && claim.name === target.name;
-  return [...state.allBackups()]
-    .filter(matches)
-    .sort((a, b) => compareText(a.name, b.name))
-    .map((backup) => {
-      const decision: Decision = decide(backup, world);
-      return { ...identified(backup), decision, trail: trailOf(backup, world) };
-    });
+  return sortBy([...state.allBackups()].filter(matches), 'name').map((backup) => {
+    const decision: Decision = decide(backup, world);
+    return { ...identified(backup), decision, trail: trailOf(backup, world) };
+  });
 }
