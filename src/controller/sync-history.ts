@@ -1,6 +1,7 @@
 import isEqual from 'lodash/isEqual.js';
 import type { Logger } from 'pino';
 import type { KubeClient } from '../kube/client.ts';
+import { Complaints } from '../kube/complaints.ts';
 import { KubeError } from '../kube/errors.ts';
 import type { JsonObject } from '../kube/resource.ts';
 import {
@@ -42,10 +43,11 @@ export class SyncHistory {
   #opened = false;
   #unsaved = false;
   #working: Promise<void> | undefined;
-  #complained: string | undefined;
+  readonly #complaints: Complaints;
 
   constructor(options: SyncHistoryOptions) {
     this.#options = options;
+    this.#complaints = new Complaints(options.log);
   }
 
   /** Takes over what an earlier process left, without making anybody wait. */
@@ -75,9 +77,9 @@ export class SyncHistory {
     do {
       try {
         await this.#save();
-        this.#complained = undefined;
+        this.#complaints.end();
       } catch (error) {
-        this.#complain(error);
+        this.#complaints.tell(error, 'status of the passes not kept', { configMap: statusConfigMapName });
       }
     } while (this.#unsaved);
     this.#working = undefined;
@@ -132,14 +134,6 @@ export class SyncHistory {
     } else if (!isEqual(present['data'], statusData(this.#status))) {
       await client.update(configMapResource, { namespace: oadpNamespace, name: statusConfigMapName }, body);
     }
-  }
-
-  /** Once for as long as it stays the same. */
-  #complain(error: unknown): void {
-    const what = error instanceof KubeError ? `${error.verb} ${error.code}` : String(error);
-    if (what === this.#complained) return;
-    this.#complained = what;
-    this.#options.log.warn({ err: error, configMap: statusConfigMapName }, 'status of the passes not kept');
   }
 }
 

@@ -2,6 +2,7 @@ import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import type { KubeClient } from '../kube/client.ts';
 import type { Clock } from '../kube/clock.ts';
+import { Complaints } from '../kube/complaints.ts';
 import { KubeError, policyFor } from '../kube/errors.ts';
 import type { JsonObject } from '../kube/resource.ts';
 import { retryDelay } from '../kube/retry-delay.ts';
@@ -47,10 +48,11 @@ export class RequestWriter {
   readonly #slots = new PQueue({ concurrency: writesAtOnce });
   /** uids of requests whose status the server does not take. */
   readonly #hopeless = new Set<string>();
-  #complained: string | undefined;
+  readonly #complaints: Complaints;
 
   constructor(options: RequestWriterOptions) {
     this.#options = options;
+    this.#complaints = new Complaints(options.log);
   }
 
   get mayWrite(): boolean {
@@ -85,7 +87,7 @@ export class RequestWriter {
         return;
       } catch (error) {
         if (policyFor(error) === 'giveUpThisPass') {
-          this.#complain(error, 'the answer to a sync request is not accepted; it stays without one');
+          this.#complaints.tell(error, 'the answer to a sync request is not accepted; it stays without one');
           this.#hopeless.add(request.uid);
           return;
         }
@@ -100,7 +102,7 @@ export class RequestWriter {
     try {
       await this.#write(request, statusFor);
     } catch (error) {
-      this.#complain(error, 'a sync request cannot be shown as Running');
+      this.#complaints.tell(error, 'a sync request cannot be shown as Running');
     }
   }
 
@@ -113,7 +115,7 @@ export class RequestWriter {
       await this.#slots.add(() => client.delete(syncRequests, { namespace, name }, uid));
     } catch (error) {
       if (!isGone(error)) {
-        this.#complain(error, 'an answered sync request could not be removed');
+        this.#complaints.tell(error, 'an answered sync request could not be removed');
         return false;
       }
     }
@@ -126,7 +128,7 @@ export class RequestWriter {
     const { clock, random, stop } = this.#options;
     // A lost race is nothing to speak of: the watch will bring what somebody else wrote.
     if (policyFor(error) !== 'lostRace' && !stop.aborted)
-      this.#complain(error, 'a sync request cannot be answered yet');
+      this.#complaints.tell(error, 'a sync request cannot be answered yet');
     const retryAfterMs = error instanceof KubeError ? error.retryAfterMs : undefined;
     await clock.sleep(retryDelay({ ...backoff, attempt, retryAfterMs, random }), stop);
   }
@@ -145,7 +147,7 @@ export class RequestWriter {
       );
       const record = toSyncRequestRecord(answer);
       if (record !== undefined) requests.learn(key, record, record.resourceVersion);
-      this.#complained = undefined;
+      this.#complaints.end();
     } catch (error) {
       if (!isGone(error)) throw error;
       this.#forget(request);
@@ -157,14 +159,6 @@ export class RequestWriter {
     const { store } = this.#options.requests;
     const key = namespacedKey(namespace, name);
     if (store.get(key)?.uid === uid) store.delete(key);
-  }
-
-  /** Once for as long as it stays the same. */
-  #complain(error: unknown, message: string): void {
-    const what = error instanceof KubeError ? `${error.verb} ${error.code}` : String(error);
-    if (what === this.#complained) return;
-    this.#complained = what;
-    this.#options.log.warn({ err: error }, message);
   }
 }
 
