@@ -18,7 +18,7 @@ import { toWriteFailure, type WriteFailure } from './failure.ts';
 import type { Decision, Reason } from './reasons.ts';
 import type { Outcome } from './report.ts';
 import type { Lane, RequestSlots } from './request-slots.ts';
-import type { RetainedBackups } from './retained-backups.ts';
+import type { RetainedBackup, RetainedBackups } from './retained-backups.ts';
 import { settlesAt } from './rules.ts';
 import type { ClusterView, SyncPolicy } from './world.ts';
 
@@ -112,7 +112,7 @@ interface PendingStatus {
   /** uid of the Backup that the NAB was made from. */
   readonly backupUid: string;
   /** That Backup, where there was room to keep it. */
-  readonly kept: ReturnType<RetainedBackups['keep']>;
+  readonly kept: RetainedBackup | undefined;
   readonly dueSince: number;
 }
 
@@ -209,7 +209,7 @@ export class NamespacePass {
     await Promise.all(Array.from({ length: namespaceConcurrency }, () => this.#work()));
     for (const item of this.#creates) this.#notTried(item, this.#creating);
     for (const item of this.#repairs) this.#notTried(item, this.#completing);
-    for (const { kept } of this.#statuses) kept?.take();
+    for (const { kept } of this.#statuses) kept?.release();
     return items.flatMap((item) => this.#results.get(item.backup.name) ?? []);
   }
 
@@ -285,7 +285,7 @@ export class NamespacePass {
     this.#statusesUnderWay += 1;
     return () =>
       this.#complete(pending.item, () => this.#writeFirstStatus(pending)).finally(() => {
-        pending.kept?.take();
+        pending.kept?.release();
         this.#statusesUnderWay -= 1;
       });
   }

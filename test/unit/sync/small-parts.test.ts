@@ -46,6 +46,16 @@ describe('Backups that are kept for their status', () => {
     expect(retained.keep({})).toBeUndefined();
   });
 
+  test('make room when they are released, once, and cannot be taken then', () => {
+    const retained = new RetainedBackups(1000);
+    const kept = retained.keep(object);
+    kept?.release();
+    kept?.release();
+    expect(kept?.take()).toBeUndefined();
+    expect(retained.keep(object)).toBeDefined();
+    expect(retained.keep({})).toBeUndefined();
+  });
+
   test('make room when they are taken, once', () => {
     const retained = new RetainedBackups(1000);
     const kept = retained.keep(object);
