@@ -15,7 +15,7 @@ import { ProgressLine } from './progress.ts';
 import { tell } from './streams.ts';
 import { Interruption, type Surroundings } from './surroundings.ts';
 import { wantsColor } from './terminal.ts';
-import { terminationLogPath, tellTerminationLog } from './termination-log.ts';
+import { namedTerminationLog, tellTerminationLog, terminationLogPath } from './termination-log.ts';
 import { version } from './version.ts';
 
 /** Runs a command's body; loads what it needs only then, since a cold start is waited for. */
@@ -106,9 +106,7 @@ export async function execute(
   const line = new ProgressLine(streams.error, streams.terminal && streams.errorTerminal);
   const { command } = invocation;
   const path = () => {
-    const isNamed =
-      invocation.flags['termination-log'] !== undefined || host.environment['TERMINATION_LOG'] !== undefined;
-    if (questions.has(command) && !isNamed) return undefined;
+    if (questions.has(command)) return namedTerminationLog(invocation.flags, host);
     // Settings may be what is wrong; then the path is taken as it was given.
     return progress.settings?.terminationLog.value ?? terminationLogPath(invocation.flags, host);
   };

@@ -61,12 +61,18 @@ export function terminationText(record: TerminationRecord): string {
   }
 }
 
-/** Where the last words go while the settings are not known, since they may be what is wrong: the same places, by hand. */
-export function terminationLogPath(flags: FlagValues, host: Host): string | undefined {
+/** Where flag or variable say that the last words go; undefined where neither does. */
+export function namedTerminationLog(flags: FlagValues, host: Host): string | undefined {
   const flag = flags['termination-log'];
   if (typeof flag === 'string' && flag !== '') return flag;
   const variable = host.environment['TERMINATION_LOG']?.trim() ?? '';
-  if (variable !== '') return variable;
+  return variable === '' ? undefined : variable;
+}
+
+/** Where the last words go while the settings are not known, since they may be what is wrong: the same places, by hand. */
+export function terminationLogPath(flags: FlagValues, host: Host): string | undefined {
+  const named = namedTerminationLog(flags, host);
+  if (named !== undefined) return named;
   return host.exists(defaultTerminationLog) ? defaultTerminationLog : undefined;
 }
 
