@@ -34,8 +34,8 @@ import { leaseName, makeReconciler, namespacesAtOnce, policyOf } from './sync-se
 import { WorkQueue, type NextLook } from './work-queue.ts';
 
 /**
- * Priorities of the work queue. A namespace that came back is what a tenant waits for, and so is one that he asks for; what
- * an admin asks for at once for many is as any change.
+ * Priorities of the work queue. A namespace that came back is what a tenant waits for; one that somebody asks for goes with
+ * the other changes.
  */
 const urgency = { resync: 0, change: 1, namespace: 2 } as const;
 
