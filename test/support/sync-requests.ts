@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { JsonObject } from '../../src/kube/resource.ts';
 import { syncRequests } from '../../src/oadp/kinds.ts';
+import { count, outcomeCounts } from './documented-json.ts';
 import { eventually } from './eventually.ts';
 import type { Objects } from './objects.ts';
 
@@ -12,7 +13,6 @@ const entry = z.strictObject({
   reason: z.string(),
   message: z.string().min(1),
 });
-const count = z.int().nonnegative();
 const time = z.iso.datetime();
 
 const condition = z.strictObject({
@@ -42,16 +42,7 @@ export const finalStatus = z.strictObject({
   conditions: z.array(condition).length(2),
   oadpNamespace: z.string(),
   namespaces: count,
-  counts: z.strictObject({
-    seen: count,
-    created: count,
-    repaired: count,
-    present: count,
-    skipped: count,
-    waiting: count,
-    conflict: count,
-    failed: count,
-  }),
+  counts: outcomeCounts,
   written: z
     .array(
       z.strictObject({

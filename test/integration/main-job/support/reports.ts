@@ -1,9 +1,9 @@
 import { z } from 'zod';
+import { count, outcomeCounts } from '../../../support/documented-json.ts';
 
 /** The documented JSON of the commands, strict: an additional field is a change of the interface. */
 
 const actions = ['create', 'repair', 'none', 'skip', 'waiting', 'conflict'] as const;
-const count = z.int().nonnegative();
 
 const decision = z.strictObject({
   backup: z.string(),
@@ -26,16 +26,7 @@ export const onceReport = z.strictObject({
   outcome: z.enum(['Succeeded', 'Partial', 'Failed', 'Skipped']),
   startTime: time,
   completionTime: time,
-  counts: z.strictObject({
-    seen: count,
-    created: count,
-    repaired: count,
-    present: count,
-    skipped: count,
-    waiting: count,
-    conflict: count,
-    failed: count,
-  }),
+  counts: outcomeCounts,
   reasons: z.record(z.string(), z.int().positive()),
   failures: z.array(
     z.strictObject({ namespace: z.string(), name: z.string(), reason: z.string(), message: z.string() }),
