@@ -5,6 +5,7 @@ WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --loglevel=error
 COPY src src
+COPY build build
 RUN npm run --silent build \
  && npm sbom --package-lock-only --omit=dev --sbom-format=spdx > dist/nab-sync.spdx.json
 

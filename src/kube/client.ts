@@ -1,3 +1,4 @@
+import { createSecureContext } from 'node:tls';
 import { errors, Pool, ProxyAgent, type Dispatcher } from 'undici';
 import type { Connection } from './connection.ts';
 import type { Credentials, TlsMaterial } from './credentials.ts';
@@ -422,7 +423,15 @@ export class KubeClient {
     const { proxyUrl } = this.#connection;
     // Said in any case: left out, NODE_TLS_REJECT_UNAUTHORIZED in the environment could switch the check off (case C23).
     const rejectUnauthorized = tls.rejectUnauthorized ?? true;
-    const connect = { ...tls, rejectUnauthorized, timeout: 10_000, keepAlive: true, keepAliveInitialDelay: 10_000 };
+    const connect = {
+      ...tls,
+      // One for all connections: each would read the CA anew, and keep it.
+      secureContext: createSecureContext(tls),
+      rejectUnauthorized,
+      timeout: 10_000,
+      keepAlive: true,
+      keepAliveInitialDelay: 10_000,
+    };
     const options: Pool.Options = {
       connections,
       pipelining: 1,
@@ -504,7 +513,9 @@ async function readBody(
   }
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for await (const chunk of eachChunk(body)) {
+  // Not by way of `eachChunk`: this is on the path of every request.
+  for await (const chunk of body as AsyncIterable<unknown>) {
+    if (!(chunk instanceof Uint8Array)) continue;
     bytes += chunk.length;
     // Leaving the loop destroys the body, and with it the connection that would have to carry the rest.
     if (bytes > maxBytes) return undefined;

@@ -1,10 +1,10 @@
-const MIB = 1024 * 1024;
+const KIB = 1024;
 
 export interface PageSizeOptions {
   /** Items asked for before anything is known. */
   readonly initial?: number;
   readonly max?: number;
-  /** Bytes that one page should have. */
+  /** Bytes that one page should have. What is parsed at once is what memory rises by: docs/performance.md has figures. */
   readonly targetBytes?: number;
 }
 
@@ -20,7 +20,7 @@ export class PageSize {
 
   constructor(options: PageSizeOptions = {}) {
     this.#max = options.max ?? 500;
-    this.#targetBytes = options.targetBytes ?? 4 * MIB;
+    this.#targetBytes = options.targetBytes ?? 256 * KIB;
     this.#limit = Math.min(options.initial ?? 100, this.#max);
   }
 

@@ -10,7 +10,7 @@ describe('the page size', () => {
     const size = new PageSize();
     const limits = [size.limit];
     for (let page = 0; page < 3; page += 1) {
-      size.saw(size.limit, size.limit * 2 * KIB);
+      size.saw(size.limit, size.limit * KIB / 2);
       limits.push(size.limit);
     }
     expect(limits).toEqual([100, 400, 500, 500]);
@@ -18,12 +18,12 @@ describe('the page size', () => {
 
   test('falls at once when items are large, and finds its way back', () => {
     const size = new PageSize();
-    size.saw(10, 10 * MIB);
+    size.saw(10, 10 * 64 * KIB);
     expect(size.limit).toBe(4);
-    size.saw(4, 4 * KIB);
-    size.saw(16, 16 * KIB);
-    size.saw(64, 64 * KIB);
-    size.saw(256, 256 * KIB);
+    size.saw(4, 2 * KIB);
+    size.saw(16, 8 * KIB);
+    size.saw(64, 32 * KIB);
+    size.saw(256, 128 * KIB);
     expect(size.limit).toBe(500);
   });
 
@@ -56,8 +56,8 @@ describe('the page size', () => {
       fc.property(fc.integer({ min: 200, max: 1_500_000 }), (itemBytes) => {
         const size = new PageSize();
         for (let page = 0; page < 5; page += 1) size.saw(size.limit, size.limit * itemBytes);
-        expect(size.limit * itemBytes).toBeLessThanOrEqual(4 * MIB);
-        expect(size.limit === 500 || (size.limit + 1) * itemBytes > 4 * MIB).toBe(true);
+        expect(size.limit === 1 || size.limit * itemBytes <= 256 * KIB).toBe(true);
+        expect(size.limit === 500 || (size.limit + 1) * itemBytes > 256 * KIB).toBe(true);
       }),
     );
   });
