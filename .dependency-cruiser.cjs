@@ -19,7 +19,7 @@ module.exports = {
     layer('sync', 'oadp', 'kube'),
     layer('requests', 'sync', 'oadp', 'kube'),
     layer('settings', 'oadp', 'kube'),
-    layer('observability', 'sync', 'settings', 'kube'),
+    layer('observability', 'requests', 'sync', 'settings', 'kube'),
     layer('controller', 'requests', 'sync', 'oadp', 'kube', 'settings', 'observability'),
     layer('commands', 'controller', 'requests', 'sync', 'oadp', 'kube', 'settings', 'observability'),
     {

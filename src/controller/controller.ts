@@ -248,7 +248,7 @@ class Controller {
   }
 
   #openDesk({ stop, isLeading }: Term): RequestDesk {
-    const { settings, log } = this.#context;
+    const { settings, log, metrics } = this.#context;
     return new RequestDesk({
       client: this.#client,
       requests: this.#requests,
@@ -257,6 +257,9 @@ class Controller {
       enqueue: (wanted) => {
         // Not as if the namespace had come back: a tenant with many NABs missing would keep others from their creates.
         for (const namespace of wanted) this.#queue?.add(namespace, urgency.change);
+      },
+      onAnswered: (phase, seconds) => {
+        metrics.requestAnswered(phase, seconds);
       },
       retention: { kept: settings.requestHistory.value, ttlMs: settings.requestTtl.value },
       log,

@@ -1,5 +1,6 @@
 import type { RequestInfo } from '../kube/client.ts';
 import type { ReflectorPhase } from '../kube/reflector.ts';
+import type { FinalPhase } from '../requests/sync-request.ts';
 import type { EffectiveSyncPeriod } from '../settings/dpa.ts';
 import type { Periods } from '../settings/period-order.ts';
 import type { SettingsWarning } from '../settings/settings-warning.ts';
@@ -38,6 +39,8 @@ export interface Metrics {
   repaired(): void;
   /** A write that did not succeed. */
   failure(reason: FailureReason): void;
+  /** A sync request got its answer so many seconds after it was taken up. */
+  requestAnswered(phase: FinalPhase, seconds: number): void;
   /** Namespaces that the pass under way has still to look at. */
   namespacesPending(count: number): void;
 
@@ -84,6 +87,7 @@ export const noMetrics: Metrics = {
   created: ignore,
   repaired: ignore,
   failure: ignore,
+  requestAnswered: ignore,
   namespacesPending: ignore,
   passStarted: ignore,
   passEnded: ignore,

@@ -1,6 +1,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 import type { RequestInfo } from '../kube/client.ts';
 import type { ReflectorPhase } from '../kube/reflector.ts';
+import { finalPhases } from '../requests/sync-request.ts';
 import { flags } from '../settings/flags.ts';
 import { settingsWarnings } from '../settings/settings-warning.ts';
 import { describeSettings, sources } from '../settings/settings.ts';
@@ -85,6 +86,11 @@ export function createPrometheusMetrics({ version, watched, requests }: Promethe
   const created = counter('created_total', 'NonAdminBackups created.');
   const repaired = counter('repaired_total', 'NonAdminBackups whose status was written anew.');
   const failures = counter('failures_total', 'Writes that did not succeed, by reason.', ['reason']);
+  const requestAnswers = histogram(
+    'sync_request_duration_seconds',
+    'From the time when a NonAdminBackupSyncRequest was taken up to its answer, by phase.',
+    ['phase'],
+  );
   const namespacesPending = gauge('namespaces_pending', 'Namespaces that the pass under way has still to look at.');
   const passes = histogram('pass_duration_seconds', 'Duration of a pass over all namespaces, by outcome.', ['outcome']);
   const reconciles = histogram('reconcile_duration_seconds', 'Duration of the work on one namespace, by outcome.', [
@@ -154,6 +160,7 @@ export function createPrometheusMetrics({ version, watched, requests }: Promethe
     passes.zero({ outcome });
     reconciles.zero({ outcome });
   }
+  for (const phase of finalPhases) requestAnswers.zero({ phase });
   for (const { verb, resource } of requests) {
     askedFor.zero({ verb, resource });
     for (const code of requestCodes) asked.inc({ verb, resource, code }, 0);
@@ -190,6 +197,9 @@ export function createPrometheusMetrics({ version, watched, requests }: Promethe
     },
     failure(reason) {
       failures.inc({ reason });
+    },
+    requestAnswered(phase, seconds) {
+      requestAnswers.observe({ phase }, seconds);
     },
     namespacesPending(count) {
       namespacesPending.set(count);

@@ -4,6 +4,8 @@ import { printable } from '../oadp/printable.ts';
 import type { ItemResult } from '../sync/namespace-pass.ts';
 import { OutcomeCounts } from '../sync/outcome-counts.ts';
 import { isRefusalReason, type Decision, type Reason } from '../sync/reasons.ts';
+import { messageForTenant } from '../sync/tenant-message.ts';
+import type { FinalPhase } from './sync-request.ts';
 
 /** Most entries of each list in a status. */
 const listed = 20;
@@ -49,13 +51,21 @@ interface NotWritten extends Named {
   readonly message: string;
 }
 
+/** Who reads an answer: a tenant is told nothing that is not of his own namespace. */
+export type Audience = 'tenant' | 'admin';
+
 /** What a sync has to say to those who asked for it; takes the same room however much there is. */
 export class Answer {
+  readonly #audience: Audience;
   readonly #counts = new OutcomeCounts();
   readonly #written = new FirstEntries<Written>();
   readonly #skipped = new FirstEntries<NotWritten>();
   readonly #failed = new FirstEntries<NotWritten>();
   #namespaces = 0;
+
+  constructor(audience: Audience) {
+    this.#audience = audience;
+  }
 
   /**
    * What became of the backups of one namespace. A backup that turned out to be no genuine claim when it was read once more
@@ -72,7 +82,7 @@ export class Answer {
     this.#skipped.add(notWritten(claim, reason, message));
   }
 
-  get phase(): 'Succeeded' | 'Partial' | 'Failed' {
+  get phase(): FinalPhase {
     return this.#counts.outcome;
   }
 
@@ -114,7 +124,9 @@ export class Answer {
     };
   }
 
-  #add({ backup, outcome, reason, message }: ItemResult): void {
+  #add(item: ItemResult): void {
+    const { backup, outcome, reason } = item;
+    const message = this.#audience === 'tenant' ? messageForTenant(item) : item.message;
     this.#counts.add(outcome);
     switch (outcome) {
       case 'created':

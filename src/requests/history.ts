@@ -3,6 +3,8 @@ import { objectAt, textAt, timeAt, valueAt } from '../oadp/read.ts';
 
 /** How the syncs went that the requests of one namespace asked for. Times in milliseconds since the epoch. */
 export interface History {
+  /** How many there were. Tells the latest history, whatever clocks said when it was written. */
+  readonly attempts: number;
   readonly lastAttempt: number;
   readonly lastSuccess?: number;
   readonly lastFailure?: number;
@@ -19,12 +21,14 @@ export interface History {
  * @param failure what failed; undefined for a success
  */
 export function afterSync(before: History | undefined, at: number, failure: string | undefined): History {
+  const attempts = (before?.attempts ?? 0) + 1;
   if (failure === undefined) {
     const { failingSince, ...kept } = before ?? {};
-    return { ...kept, lastAttempt: at, lastSuccess: at, consecutiveFailures: 0 };
+    return { ...kept, attempts, lastAttempt: at, lastSuccess: at, consecutiveFailures: 0 };
   }
   return {
     ...before,
+    attempts,
     lastAttempt: at,
     lastFailure: at,
     lastFailureMessage: failure,
@@ -38,24 +42,26 @@ export function readHistory(request: JsonObject): History | undefined {
   const history = objectAt(request, 'status', 'history');
   const lastAttempt = timeAt(history, 'lastAttemptTime');
   if (lastAttempt === undefined) return undefined;
-  const failures = valueAt(history, 'consecutiveFailures');
   const lastSuccess = timeAt(history, 'lastSuccessTime');
   const lastFailure = timeAt(history, 'lastFailureTime');
   const lastFailureMessage = textAt(history, 'lastFailureMessage');
   const failingSince = timeAt(history, 'failingSince');
   return {
+    attempts: countAt(history, 'attempts'),
     lastAttempt,
     ...(lastSuccess !== undefined && { lastSuccess }),
     ...(lastFailure !== undefined && { lastFailure }),
     ...(lastFailureMessage !== undefined && { lastFailureMessage }),
     ...(failingSince !== undefined && { failingSince }),
-    consecutiveFailures: typeof failures === 'number' ? failures : 0,
+    consecutiveFailures: countAt(history, 'consecutiveFailures'),
   };
 }
 
 export function historyStatus(history: History): JsonObject {
-  const { lastAttempt, lastSuccess, lastFailure, lastFailureMessage, failingSince, consecutiveFailures } = history;
+  const { attempts, lastAttempt, lastSuccess, lastFailure, lastFailureMessage, failingSince, consecutiveFailures } =
+    history;
   return {
+    attempts,
     lastAttemptTime: time(lastAttempt),
     ...(lastSuccess !== undefined && { lastSuccessTime: time(lastSuccess) }),
     ...(lastFailure !== undefined && { lastFailureTime: time(lastFailure) }),
@@ -63,6 +69,11 @@ export function historyStatus(history: History): JsonObject {
     ...(failingSince !== undefined && { failingSince: time(failingSince) }),
     consecutiveFailures,
   };
+}
+
+function countAt(history: unknown, name: string): number {
+  const count = valueAt(history, name);
+  return typeof count === 'number' ? count : 0;
 }
 
 function time(milliseconds: number): string {

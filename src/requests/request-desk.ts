@@ -1,19 +1,22 @@
+import { messageOf } from '../kube/answer-within.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { untilAborted } from '../kube/deadline.ts';
+import { KubeError, policyFor } from '../kube/errors.ts';
 import { PageSize } from '../kube/page-size.ts';
 import { listAll } from '../kube/pager.ts';
 import { TokenBucket } from '../kube/token-bucket.ts';
 import { namespaces } from '../oadp/kinds.ts';
+import { printable } from '../oadp/printable.ts';
 import { nameAt } from '../oadp/read.ts';
 import type { ClusterState } from '../sync/cluster-state.ts';
 import type { NamespaceReport } from '../sync/reconciler.ts';
 import { matchesPattern } from '../sync/rules.ts';
 import type { SyncPolicy } from '../sync/world.ts';
-import { afterSync } from './history.ts';
+import { afterSync, type History } from './history.ts';
 import { RequestWriter, type RequestWriterOptions } from './request-writer.ts';
 import { expendable, type Retention } from './retention.ts';
 import { answeredStatus, refusedStatus, runningStatus, type Refusal } from './status.ts';
-import { earlierFirst, isFinal, latestHistory, type SyncRequestRecord } from './sync-request.ts';
+import { earlierFirst, isFinal, latestHistory, type FinalPhase, type SyncRequestRecord } from './sync-request.ts';
 import { Syncs, type Sync } from './syncs.ts';
 
 export interface RequestDeskOptions extends RequestWriterOptions {
@@ -23,6 +26,8 @@ export interface RequestDeskOptions extends RequestWriterOptions {
   /** Has namespaces reconciled soon. */
   readonly enqueue: (namespaces: readonly string[]) => void;
   readonly retention: Retention;
+  /** A request got its answer so many seconds after it was taken up. */
+  readonly onAnswered: (phase: FinalPhase, seconds: number) => void;
 }
 
 /** Syncs that the requests of one namespace may bring about: so many at once, and then one every five seconds. */
@@ -42,6 +47,30 @@ const sweepMs = 30_000;
  * some: for longer than the replica that leads there may take to be replaced.
  */
 const othersFirstMs = 20_000;
+
+/** How many errors the API server may answer with, about two minutes, before a request that selects namespaces fails. */
+const selectionTries = 10;
+
+/** Characters. */
+const longestRefusal = 700;
+
+const refusals = {
+  protectedNamespace: {
+    reason: 'ProtectedNamespace',
+    message:
+      'The namespace is protected, so no backups are brought back to it. If it is that of another OADP, the nab-sync of that one did not answer in time.',
+  },
+  selectorNotAllowed: {
+    reason: 'NamespaceSelectorNotAllowed',
+    message:
+      'A request is for its own namespace alone. Only one in the namespace of OADP may have a namespaceSelector; make a new request without it.',
+  },
+  invalidSelector: {
+    reason: 'InvalidNamespaceSelector',
+    message:
+      'spec.namespaceSelector holds a key, an operator or a value that no label can have, or is too long; make a new request.',
+  },
+} as const satisfies Record<string, Refusal>;
 
 /** Most requests that are cleaned up before others of the namespace have their turn. */
 const cleanedAtOnce = 20;
@@ -166,15 +195,17 @@ export class RequestDesk {
 
   /** The requests that wait for an answer of ours, the oldest first. */
   #open(namespace: string): SyncRequestRecord[] {
-    const { oadpNamespace, protectedNamespaces } = this.#options.policy;
-    // A protected one can have no backups, but may be that of another OADP, and then its requests are not ours to answer.
-    const isProtected = protectedNamespaces.some((pattern) => matchesPattern(pattern, namespace));
-    if (isProtected && namespace !== oadpNamespace) return [];
-    return [...this.#known(namespace)].filter((request) => this.#writer.canAnswer(request)).sort(earlierFirst);
+    const all = [...this.#known(namespace)];
+    // Another OADP's nab-sync that has taken up one of them answers those that came with it as well.
+    if (!this.#isKnown(namespace) && all.some((request) => this.#writer.isTakenByOthers(request))) return [];
+    return all.filter((request) => this.#writer.canAnswer(request)).sort(earlierFirst);
   }
 
   #expendable(namespace: string): SyncRequestRecord[] {
-    return expendable(this.#known(namespace), this.#options.retention, this.#options.clock.now());
+    const { retention, clock, policy } = this.#options;
+    // Those of another OADP's nab-sync are kept or not as that one was told.
+    const ours = [...this.#known(namespace)].filter(({ takenUpBy }) => takenUpBy === policy.oadpNamespace);
+    return expendable(ours, retention, clock.now());
   }
 
   /** Answers a request, and all that ask for the same and wait by the time that its sync begins. */
@@ -182,26 +213,28 @@ export class RequestDesk {
     const { policy, clock, stop } = this.#options;
     const { oadpNamespace } = policy;
     const { namespace, selector } = first;
-    if (!this.#isKnown(namespace)) {
-      await clock.sleep(othersFirstMs, stop);
-      if (this.#writer.isSettled(first)) return;
-    }
     const wait = this.#bucket(namespace).take();
     if (wait > 0) await clock.sleep(wait, stop);
-    const refusal = refusalOf(first, oadpNamespace);
+    const refusal = this.#refusalOf(first);
     if (refusal !== undefined) {
-      const alike = this.#open(namespace).filter((each) => refusalOf(each, oadpNamespace)?.reason === refusal.reason);
+      const alike = this.#open(namespace).filter((each) => this.#refusalOf(each)?.reason === refusal.reason);
+      if (!this.#isKnown(namespace)) await clock.sleep(othersFirstMs, stop);
       for (const request of alike) await this.#refuse(request, refusal);
       return;
     }
-    const selected = typeof selector === 'object' ? await this.#selectedNamespaces(selector.text) : undefined;
-    if (stop.aborted) return;
+    if (!this.#isKnown(namespace)) await clock.sleep(othersFirstMs, stop);
+    const selected = typeof selector === 'object' ? await this.#selectedNamespaces(first, selector.text) : undefined;
+    if (stop.aborted || this.#writer.isSettled(first)) return;
+    if (selected !== undefined && 'reason' in selected) {
+      await this.#refuse(first, selected);
+      return;
+    }
     // From here to the asking nothing else runs, so whoever is in the batch was seen before the sync begins.
     const batch = this.#open(namespace).filter((request) => isSameSelector(request.selector, selector));
     if (batch.length === 0) return;
     const chosen = this.#namespacesOf(namespace, selected);
     const startTime = clock.now();
-    const sync = this.#syncs.ask(chosen);
+    const sync = this.#syncs.ask(chosen, namespace === oadpNamespace ? 'admin' : 'tenant');
     this.#options.enqueue(chosen);
     const resumed = new Set(batch.flatMap(({ uid, phase }) => (this.#isResumed(uid, phase) ? [uid] : [])));
     const [through] = await Promise.all([
@@ -212,13 +245,13 @@ export class RequestDesk {
     if (namespace === oadpNamespace) this.#addRefused(sync, selected);
     const { answer } = sync;
     const completionTime = clock.now();
-    const history = afterSync(latestHistory(this.#known(namespace)), completionTime, answer.failure);
+    const history = afterSync(this.#historyOf(namespace), completionTime, answer.failure);
     this.#options.log.info(
       { namespace, requests: batch.length, namespaces: chosen.length, phase: answer.phase },
       'sync requests answered',
     );
     for (const request of batch) {
-      await this.#writer.answer(request, (current) =>
+      const written = await this.#writer.answer(request, (current) =>
         answeredStatus(current, {
           answer,
           history,
@@ -228,6 +261,7 @@ export class RequestDesk {
           resumed: resumed.has(request.uid),
         }),
       );
+      if (written) this.#options.onAnswered(answer.phase, (completionTime - startTime) / 1000);
     }
   }
 
@@ -247,20 +281,39 @@ export class RequestDesk {
   }
 
   async #showRunning(requests: readonly SyncRequestRecord[], sync: Sync): Promise<void> {
+    const { policy, clock } = this.#options;
     for (const request of requests) {
       // The answer follows at once.
       if (sync.isDone) return;
       this.#begun.add(request.uid);
       if (request.phase === 'Running') continue;
-      await this.#writer.show(request, (current) => runningStatus(current, this.#options.clock.now()));
+      await this.#writer.show(request, (current) => runningStatus(current, policy.oadpNamespace, clock.now()));
     }
   }
 
   async #refuse(request: SyncRequestRecord, refusal: Refusal): Promise<void> {
-    const history = latestHistory(this.#known(request.namespace));
-    await this.#writer.answer(request, (current) =>
-      refusedStatus(current, refusal, history, this.#options.clock.now()),
+    const { policy, clock } = this.#options;
+    const history = this.#historyOf(request.namespace);
+    const written = await this.#writer.answer(request, (current) =>
+      refusedStatus(current, refusal, history, policy.oadpNamespace, clock.now()),
     );
+    if (written) this.#options.onAnswered('Failed', 0);
+  }
+
+  /** How the syncs went that this nab-sync made for requests of a namespace. */
+  #historyOf(namespace: string): History | undefined {
+    const { oadpNamespace } = this.#options.policy;
+    return latestHistory([...this.#known(namespace)].filter(({ takenUpBy }) => takenUpBy === oadpNamespace));
+  }
+
+  /** Why a request cannot be carried out; undefined where it can. */
+  #refusalOf({ namespace, selector }: SyncRequestRecord): Refusal | undefined {
+    const { oadpNamespace, protectedNamespaces } = this.#options.policy;
+    if (namespace !== oadpNamespace) {
+      if (protectedNamespaces.some((pattern) => matchesPattern(pattern, namespace))) return refusals.protectedNamespace;
+      if (selector !== 'none') return refusals.selectorNotAllowed;
+    }
+    return selector === 'invalid' ? refusals.invalidSelector : undefined;
   }
 
   /** Whether requests there are for us, as far as that can be told. */
@@ -278,11 +331,15 @@ export class RequestDesk {
     return [...state.claimedNamespaces()].filter((name) => selected?.has(name) ?? true);
   }
 
-  /** Asks the API server, which knows the labels; the cache of namespaces does not keep them. */
-  async #selectedNamespaces(labelSelector: string): Promise<ReadonlySet<string>> {
+  /**
+   * Asks the API server, which knows the labels; the cache of namespaces does not keep them. While there is no answer it waits,
+   * for as long as the request does; one whose selector the server or a proxy before it does not take must not keep others.
+   */
+  async #selectedNamespaces(request: SyncRequestRecord, labelSelector: string): Promise<ReadonlySet<string> | Refusal> {
     const { client, clock, random, stop } = this.#options;
     const names = new Set<string>();
-    for (let attempt = 0; !stop.aborted; attempt += 1) {
+    let refused = 0;
+    for (let attempt = 0; !stop.aborted && !this.#writer.isSettled(request); attempt += 1) {
       try {
         await listAll({
           client,
@@ -303,6 +360,11 @@ export class RequestDesk {
         });
         return names;
       } catch (error) {
+        if (error instanceof KubeError && error.status !== undefined) refused += 1;
+        if (policyFor(error) === 'giveUpThisPass' || refused >= selectionTries) {
+          const message = printable(`The namespaces could not be listed: ${messageOf(error)}`, longestRefusal);
+          return { reason: 'NamespacesNotListed', message };
+        }
         await this.#writer.pause(error, attempt);
       }
     }
@@ -332,24 +394,6 @@ export class RequestDesk {
     this.#buckets.set(namespace, known);
     return known.bucket;
   }
-}
-
-function refusalOf({ namespace, selector }: SyncRequestRecord, oadpNamespace: string): Refusal | undefined {
-  if (selector !== 'none' && namespace !== oadpNamespace) {
-    return {
-      reason: 'NamespaceSelectorNotAllowed',
-      message:
-        'A request is for its own namespace alone. Only one in the namespace of OADP may have a namespaceSelector; make a new request without it.',
-    };
-  }
-  if (selector === 'invalid') {
-    return {
-      reason: 'InvalidNamespaceSelector',
-      message:
-        'spec.namespaceSelector holds a key, an operator or a value that no label can have, or is too long; make a new request.',
-    };
-  }
-  return undefined;
 }
 
 function isSameSelector(a: SyncRequestRecord['selector'], b: SyncRequestRecord['selector']): boolean {

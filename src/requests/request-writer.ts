@@ -9,6 +9,7 @@ import { retryDelay } from '../kube/retry-delay.ts';
 import type { Store } from '../kube/store.ts';
 import { syncRequests } from '../oadp/kinds.ts';
 import { namespacedKey } from '../sync/cluster-state.ts';
+import type { SyncPolicy } from '../sync/world.ts';
 import { withStatus } from './status.ts';
 import { isFinal, toSyncRequestRecord, type SyncRequestRecord } from './sync-request.ts';
 
@@ -20,6 +21,7 @@ export interface KnownRequests {
 }
 
 export interface RequestWriterOptions {
+  readonly policy: Pick<SyncPolicy, 'oadpNamespace'>;
   readonly client: Pick<KubeClient, 'update' | 'delete'>;
   readonly requests: KnownRequests;
   readonly log: Logger;
@@ -60,15 +62,21 @@ export class RequestWriter {
     return !stop.aborted && isLeading?.() !== false;
   }
 
-  /** The request waits for its answer, and can get one. */
+  /** The request waits for an answer of ours, and can get one. */
   canAnswer(request: SyncRequestRecord): boolean {
-    return !isFinal(request) && !this.#hopeless.has(request.uid);
+    return !isFinal(request) && !this.isTakenByOthers(request) && !this.#hopeless.has(request.uid);
   }
 
-  /** The request is answered, or not there any more. */
+  /** The request is answered, or taken up by another OADP's nab-sync, or not there any more. */
   isSettled({ namespace, name, uid }: SyncRequestRecord): boolean {
     const current = this.#options.requests.store.get(namespacedKey(namespace, name));
-    return current?.uid !== uid || isFinal(current);
+    return current?.uid !== uid || isFinal(current) || this.isTakenByOthers(current);
+  }
+
+  /** Another OADP's nab-sync is at it. */
+  isTakenByOthers(request: SyncRequestRecord): boolean {
+    const { takenUpBy } = request;
+    return !isFinal(request) && takenUpBy !== undefined && takenUpBy !== this.#options.policy.oadpNamespace;
   }
 
   /** A request with this uid is gone. */
@@ -78,22 +86,22 @@ export class RequestWriter {
 
   /**
    * Writes the answer, as often as it takes. Gives up only where the request is gone or answered, or where the server will
-   * never take it; and when the time as leader is over.
+   * never take it; and when the time as leader is over: then it returns false.
    */
-  async answer(request: SyncRequestRecord, statusFor: StatusFor): Promise<void> {
+  async answer(request: SyncRequestRecord, statusFor: StatusFor): Promise<boolean> {
     for (let attempt = 0; this.mayWrite; attempt += 1) {
       try {
-        await this.#write(request, statusFor);
-        return;
+        return await this.#write(request, statusFor);
       } catch (error) {
         if (policyFor(error) === 'giveUpThisPass') {
           this.#complaints.tell(error, 'the answer to a sync request is not accepted; it stays without one');
           this.#hopeless.add(request.uid);
-          return;
+          return false;
         }
         await this.pause(error, attempt);
       }
     }
+    return false;
   }
 
   /** Writes a status that is no answer, once: what fails here is made up for by the answer. */
@@ -133,13 +141,13 @@ export class RequestWriter {
     await clock.sleep(retryDelay({ ...backoff, attempt, retryAfterMs, random }), stop);
   }
 
-  /** Writes to the request as it is now, unless it is settled. Rejects with KubeError. */
-  async #write(request: SyncRequestRecord, statusFor: StatusFor): Promise<void> {
+  /** Writes to the request as it is now. False: it is settled. Rejects with KubeError. */
+  async #write(request: SyncRequestRecord, statusFor: StatusFor): Promise<boolean> {
     const { client, requests } = this.#options;
     const { namespace, name } = request;
     const key = namespacedKey(namespace, name);
     const current = requests.store.get(key);
-    if (current === undefined || this.isSettled(request)) return;
+    if (current === undefined || this.isSettled(request)) return false;
     try {
       const body = withStatus(current, statusFor(current));
       const answer = await this.#slots.add(() =>
@@ -148,9 +156,11 @@ export class RequestWriter {
       const record = toSyncRequestRecord(answer);
       if (record !== undefined) requests.learn(key, record, record.resourceVersion);
       this.#complaints.end();
+      return true;
     } catch (error) {
       if (!isGone(error)) throw error;
       this.#forget(request);
+      return false;
     }
   }
 

@@ -30,7 +30,8 @@ export function expendable(
   const surplus = new Set([...successes.slice(kept), ...others.slice(kept)]);
   return answered.filter((request) => {
     if (request === newest || request === newestSuccess) return false;
-    const age = now - (request.completionTime ?? 0);
+    // Both ways: a time from a clock that was ahead must not keep it for ever.
+    const age = Math.abs(now - (request.completionTime ?? 0));
     if (age < readingMs) return false;
     return surplus.has(request) || (ttlMs > 0 && age > ttlMs);
   });
@@ -38,6 +39,9 @@ export function expendable(
 
 function newestFirst(a: SyncRequestRecord, b: SyncRequestRecord): number {
   return (
-    (b.completionTime ?? 0) - (a.completionTime ?? 0) || b.creationTime - a.creationTime || (a.name < b.name ? 1 : -1)
+    (b.history?.attempts ?? 0) - (a.history?.attempts ?? 0) ||
+    (b.completionTime ?? 0) - (a.completionTime ?? 0) ||
+    b.creationTime - a.creationTime ||
+    (a.name < b.name ? 1 : -1)
   );
 }

@@ -7,7 +7,8 @@ import type { Phase, SyncRequestRecord } from './sync-request.ts';
 
 /** Why a request is not carried out at all: `Complete`'s reason, and a sentence for whoever made it. */
 export interface Refusal {
-  readonly reason: 'NamespaceSelectorNotAllowed' | 'InvalidNamespaceSelector';
+  readonly reason:
+    'NamespaceSelectorNotAllowed' | 'InvalidNamespaceSelector' | 'NamespacesNotListed' | 'ProtectedNamespace';
   readonly message: string;
 }
 
@@ -24,11 +25,15 @@ export function withStatus(
   };
 }
 
-/** @param now milliseconds since the epoch, as are all times here */
-export function runningStatus(request: SyncRequestRecord, now: number): JsonObject {
+/**
+ * @param oadpNamespace of the nab-sync that takes it up, here and below: there may be several on a cluster, each with
+ *   backups of its own
+ * @param now milliseconds since the epoch, as are all times here
+ */
+export function runningStatus(request: SyncRequestRecord, oadpNamespace: string, now: number): JsonObject {
   const message = 'The sync is under way.';
   return {
-    ...head(request, 'Running'),
+    ...head(request, 'Running', oadpNamespace),
     startTime: time(request.startTime ?? now),
     conditions: [
       condition(request, 'Complete', 'False', 'Running', message, now),
@@ -40,7 +45,6 @@ export function runningStatus(request: SyncRequestRecord, now: number): JsonObje
 export interface Answered {
   readonly answer: Answer;
   readonly history: History;
-  /** Of the nab-sync that answers: there may be several on a cluster, each with backups of its own. */
   readonly oadpNamespace: string;
   readonly startTime: number;
   readonly completionTime: number;
@@ -57,8 +61,7 @@ export function answeredStatus(
     ? ' The sync was interrupted and begun anew: what had been re-created before that counts as present.'
     : '';
   return {
-    ...finalStatus(request, phase, phase, `${answer.summary}${remark}`, startTime, completionTime),
-    oadpNamespace,
+    ...finalStatus(request, phase, oadpNamespace, phase, `${answer.summary}${remark}`, startTime, completionTime),
     ...answer.status(),
     history: historyStatus(history),
   };
@@ -69,10 +72,11 @@ export function refusedStatus(
   request: SyncRequestRecord,
   { reason, message }: Refusal,
   history: History | undefined,
+  oadpNamespace: string,
   now: number,
 ): JsonObject {
   return {
-    ...finalStatus(request, 'Failed', reason, message, now, now),
+    ...finalStatus(request, 'Failed', oadpNamespace, reason, message, now, now),
     ...(history !== undefined && { history: historyStatus(history) }),
   };
 }
@@ -80,6 +84,7 @@ export function refusedStatus(
 function finalStatus(
   request: SyncRequestRecord,
   phase: Phase,
+  oadpNamespace: string,
   reason: string,
   message: string,
   startTime: number,
@@ -87,7 +92,7 @@ function finalStatus(
 ): JsonObject {
   const succeeded = phase === 'Succeeded' ? 'True' : 'False';
   return {
-    ...head(request, phase),
+    ...head(request, phase, oadpNamespace),
     startTime: time(request.startTime ?? startTime),
     completionTime: time(completionTime),
     conditions: [
@@ -97,8 +102,8 @@ function finalStatus(
   };
 }
 
-function head({ generation }: SyncRequestRecord, phase: Phase): JsonObject {
-  return { phase, observedGeneration: generation };
+function head({ generation }: SyncRequestRecord, phase: Phase, oadpNamespace: string): JsonObject {
+  return { phase, observedGeneration: generation, oadpNamespace };
 }
 
 function condition(

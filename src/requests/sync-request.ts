@@ -25,6 +25,8 @@ export interface SyncRequestRecord {
   readonly phase: Phase;
   readonly startTime: number | undefined;
   readonly completionTime: number | undefined;
+  /** Namespace of the OADP whose nab-sync took it up. */
+  readonly takenUpBy: string | undefined;
   /** Only once it was answered. */
   readonly history: History | undefined;
 }
@@ -47,6 +49,7 @@ export function toSyncRequestRecord(request: JsonObject): SyncRequestRecord | un
     phase: phases.find((known) => known === phase) ?? 'Pending',
     startTime: timeAt(request, 'status', 'startTime'),
     completionTime: timeAt(request, 'status', 'completionTime'),
+    takenUpBy: nameAt(request, 'status', 'oadpNamespace'),
     history: readHistory(request),
   };
 }
@@ -57,6 +60,10 @@ function selectorOf(request: JsonObject): SyncRequestRecord['selector'] {
   const text = labelSelectorText(selector);
   return text === undefined || text.length > longestSelector ? 'invalid' : { text };
 }
+
+/** The phases of an answer. */
+export const finalPhases = ['Succeeded', 'Partial', 'Failed'] as const;
+export type FinalPhase = (typeof finalPhases)[number];
 
 /** Answered, for good. */
 export function isFinal({ phase }: Pick<SyncRequestRecord, 'phase'>): boolean {
@@ -72,7 +79,7 @@ export function earlierFirst(a: SyncRequestRecord, b: SyncRequestRecord): number
 export function latestHistory(requests: Iterable<SyncRequestRecord>): History | undefined {
   let latest: History | undefined;
   for (const { history } of requests) {
-    if (history !== undefined && history.lastAttempt >= (latest?.lastAttempt ?? 0)) latest = history;
+    if (history !== undefined && history.attempts >= (latest?.attempts ?? 0)) latest = history;
   }
   return latest;
 }

@@ -1,5 +1,5 @@
 import type { NamespaceReport } from '../sync/reconciler.ts';
-import { Answer } from './answer.ts';
+import { Answer, type Audience } from './answer.ts';
 
 /** A sync of some namespaces that somebody asked for. */
 export interface Sync {
@@ -11,11 +11,12 @@ export interface Sync {
 
 /** One that is under way. */
 class OpenSync implements Sync {
-  readonly answer = new Answer();
+  readonly answer: Answer;
   readonly #left: Set<string>;
   readonly #through = Promise.withResolvers<undefined>();
 
-  constructor(namespaces: Iterable<string>) {
+  constructor(namespaces: Iterable<string>, audience: Audience) {
+    this.answer = new Answer(audience);
     this.#left = new Set(namespaces);
     this.#settle();
   }
@@ -52,8 +53,8 @@ export class Syncs {
   readonly #open = new Map<string, Set<OpenSync>>();
 
   /** Asks for a sync. It goes on when somebody has the namespaces reconciled. */
-  ask(namespaces: Iterable<string>): Sync {
-    const sync = new OpenSync(namespaces);
+  ask(namespaces: Iterable<string>, audience: Audience): Sync {
+    const sync = new OpenSync(namespaces, audience);
     for (const namespace of sync.left) {
       const others = this.#open.get(namespace);
       if (others === undefined) this.#open.set(namespace, new Set([sync]));

@@ -5,7 +5,7 @@ import type { NamespaceRecord } from '../oadp/namespace.ts';
 import { rfc3339Seconds } from '../oadp/read.ts';
 import { decide, worldAt } from './decide.ts';
 import { NamespacePass, type Decided, type ItemResult, type PassContext, type PassOptions } from './namespace-pass.ts';
-import type { WriteFailure } from './failure.ts';
+import { toWriteFailure, type WriteFailure } from './failure.ts';
 import { tellNews, type EventSink } from './notices.ts';
 import type { Decision, Reason } from './reasons.ts';
 import { writableAt, writtenAgain, type Recurrence } from './recurrence.ts';
@@ -85,8 +85,27 @@ export class Reconciler {
     this.#context = context;
   }
 
-  /** Never rejects for what happens to a backup; that is in the report. */
+  /** Never rejects: whatever happens is in the report, a fault of ours as a failure of each backup. */
   async reconcile(namespace: string, options: ReconcileOptions): Promise<NamespaceReport> {
+    try {
+      return await this.#reconcile(namespace, options);
+    } catch (error) {
+      const { log, state } = this.#context;
+      log.error({ err: error, namespace }, 'reconcile failed');
+      const failure = toWriteFailure(error);
+      const { reason, message } = failure;
+      const items = [...state.backupsOf(namespace)].map((backup): ItemResult => ({
+        backup,
+        outcome: 'failed',
+        reason,
+        message,
+        failure,
+      }));
+      return { namespace, items, retry: { retryAfterMs: undefined }, againInMs: undefined };
+    }
+  }
+
+  async #reconcile(namespace: string, options: ReconcileOptions): Promise<NamespaceReport> {
     const { state, policy, now } = this.#context;
     const memory = this.#memories.get(namespace) ?? nothing;
     const record = state.namespace(namespace);

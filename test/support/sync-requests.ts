@@ -25,6 +25,7 @@ const condition = z.strictObject({
 });
 
 const history = z.strictObject({
+  attempts: count,
   lastAttemptTime: time,
   lastSuccessTime: time.optional(),
   lastFailureTime: time.optional(),

@@ -125,6 +125,14 @@ describe('the metrics', () => {
     expect(valueOf(text, 'nab_sync_backups{action="none",reason="Present"}')).toBe(8);
   });
 
+  test('show how sync requests were answered', async () => {
+    const text = await rendered((metrics) => {
+      metrics.requestAnswered('Partial', 2);
+    });
+    expect(valueOf(text, 'nab_sync_sync_request_duration_seconds_sum{phase="Partial"}')).toBe(2);
+    expect(valueOf(text, 'nab_sync_sync_request_duration_seconds_count{phase="Failed"}')).toBe(0);
+  });
+
   test('show how the passes went, and what never happened as 0', async () => {
     const text = await rendered((metrics) => {
       metrics.passStarted(2_000_000);

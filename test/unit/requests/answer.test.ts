@@ -2,9 +2,12 @@ import { describe, expect, test } from 'vitest';
 import { toBackupRecord } from '../../../src/oadp/backup.ts';
 import { Answer } from '../../../src/requests/answer.ts';
 import type { ItemResult } from '../../../src/sync/namespace-pass.ts';
-import { refusalReasons, type Reason } from '../../../src/sync/reasons.ts';
+import { failureReasons, refusalReasons, type Reason } from '../../../src/sync/reasons.ts';
 import type { Outcome } from '../../../src/sync/report.ts';
 import { veleroBackup } from '../../support/gen/api-objects.ts';
+
+/** Failures that are about the tenant's own object. */
+const ownWords: ReadonlySet<Reason> = new Set(['QuotaDenied', 'AdmissionDenied', 'Invalid', 'TooLarge', 'Aborted']);
 
 function item(outcome: Outcome, reason: Reason, name: string, message = 'what happened'): ItemResult {
   const backup = toBackupRecord(veleroBackup({ namespace: 'team-a', nacuuid: `id-of-${name}`, name }));
@@ -12,7 +15,7 @@ function item(outcome: Outcome, reason: Reason, name: string, message = 'what ha
 }
 
 function answerTo(...items: readonly ItemResult[]): Answer {
-  const answer = new Answer();
+  const answer = new Answer('tenant');
   answer.addNamespace(items);
   return answer;
 }
@@ -78,7 +81,7 @@ describe('an answer', () => {
   });
 
   test('lists what was refused where it is added, which is in the namespace of OADP', () => {
-    const answer = new Answer();
+    const answer = new Answer('admin');
     answer.addRefused(
       { namespace: 'team-b', name: '\u001b[31m' },
       { action: 'skip', reason: 'ForeignContent', message: 'why' },
@@ -92,5 +95,25 @@ describe('an answer', () => {
   test('cuts messages that are too long', () => {
     const { failed } = answerTo(item('failed', 'Invalid', 'a', 'x'.repeat(10_000))).status();
     expect(JSON.stringify(failed).length).toBeLessThan(1000);
+  });
+});
+
+describe('what a tenant is told', () => {
+  const secret = 'User "system:serviceaccount:openshift-adp:nab-sync" at https://10.0.0.1:6443, bucket s3://other';
+  const reasons: readonly Reason[] = ['BeingDeleted', ...failureReasons];
+
+  test.each(reasons.filter((reason) => !ownWords.has(reason)))('of %s holds nothing that is not his', (reason) => {
+    const outcome = reason === 'BeingDeleted' ? 'skipped' : 'failed';
+    const told = new Answer('tenant');
+    told.addNamespace([item(outcome, reason, 'daily', secret)]);
+    expect(JSON.stringify([told.status(), told.failure])).not.toMatch(/serviceaccount|10\.0\.0\.1|s3:/);
+    expect(JSON.stringify(told.status())).toContain(reason);
+    const admin = new Answer('admin');
+    admin.addNamespace([item(outcome, reason, 'daily', secret)]);
+    expect(JSON.stringify(admin.status())).toContain('s3://other');
+  });
+
+  test.each([...ownWords])('of %s is what the API server said of his own object', (reason) => {
+    expect(answerTo(item('failed', reason, 'daily', 'exceeded quota: nabs')).failure).toContain('exceeded quota: nabs');
   });
 });

@@ -11,8 +11,9 @@ function after(...syncs: readonly (string | undefined)[]): History | undefined {
 
 describe('the history of a namespace', () => {
   test('begins with the first sync', () => {
-    expect(after(undefined)).toEqual({ lastAttempt: 1, lastSuccess: 1, consecutiveFailures: 0 });
+    expect(after(undefined)).toEqual({ attempts: 1, lastAttempt: 1, lastSuccess: 1, consecutiveFailures: 0 });
     expect(after('broken')).toEqual({
+      attempts: 1,
       lastAttempt: 1,
       lastFailure: 1,
       lastFailureMessage: 'broken',
@@ -23,6 +24,7 @@ describe('the history of a namespace', () => {
 
   test('a failure that follows a failure does not hide the first', () => {
     expect(after(undefined, 'first', 'second')).toEqual({
+      attempts: 3,
       lastAttempt: 3,
       lastSuccess: 1,
       lastFailure: 3,
@@ -34,6 +36,7 @@ describe('the history of a namespace', () => {
 
   test('a success does not hide that there were failures', () => {
     expect(after('first', 'second', undefined)).toEqual({
+      attempts: 3,
       lastAttempt: 3,
       lastSuccess: 3,
       lastFailure: 2,

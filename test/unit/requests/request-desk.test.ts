@@ -219,6 +219,47 @@ describe('in the namespace of OADP', () => {
     await world.clock.advance(10 * second);
     expect(world.status(oadpNamespace, 'request')).toMatchObject({ phase: 'Succeeded', namespaces: 1 });
   });
+
+  const selecting = (name: string, createdAt = 0): RequestShape => ({
+    namespace: oadpNamespace,
+    name,
+    createdAt,
+    spec: { namespaceSelector: { matchLabels: { name } } },
+  });
+
+  test('a request whose selector is not taken fails at once, and the others get their answers', async () => {
+    // As a proxy says it that takes no address of this length.
+    const faults: DeskOptions['faults'] = [{ code: 'BadRequest', status: 414 }];
+    const world = deskWith([selecting('a'), selecting('b', 1)], { faults });
+    await world.clock.advance(second);
+    expect(world.status(oadpNamespace, 'a')).toMatchObject({
+      phase: 'Failed',
+      conditions: [{ reason: 'NamespacesNotListed' }, {}],
+    });
+    expect(world.phases()).toMatchObject({ [`${oadpNamespace}/b`]: 'Succeeded' });
+    expect(world.told).toEqual(['Failed', 'Succeeded']);
+  });
+
+  test.each([
+    { code: 'ServerError', status: 500 },
+    { code: 'Forbidden', status: 403 },
+  ] as const)('one whose list is answered with $status for minutes fails, and no sooner', async (fault) => {
+    const world = deskWith([selecting('a'), selecting('b', 1)], { faults: Array.from({ length: 10 }, () => fault) });
+    await world.clock.advance(10 * second);
+    expect(world.phases()).toMatchObject({ [`${oadpNamespace}/a`]: 'Pending' });
+    await world.clock.advance(170 * second);
+    expect(world.phases()).toEqual({ [`${oadpNamespace}/a`]: 'Failed', [`${oadpNamespace}/b`]: 'Succeeded' });
+  });
+
+  test('one that is taken back while the namespaces cannot be listed keeps nobody', async () => {
+    const world = deskWith([selecting('a'), selecting('b', 1)], {
+      faults: Array.from({ length: 6 }, () => 'Unreachable' as const),
+    });
+    await world.clock.advance(second);
+    world.remove(oadpNamespace, 'a');
+    await world.clock.advance(60 * second);
+    expect(world.phases()).toEqual({ [`${oadpNamespace}/b`]: 'Succeeded' });
+  });
 });
 
 describe('a request that cannot be carried out', () => {
@@ -243,7 +284,7 @@ describe('a request that cannot be carried out', () => {
     expect(world.enqueued).toEqual([]);
   });
 
-  test('leaves the history as it was', async () => {
+  test('tells the history that there was, and adds nothing to it', async () => {
     const world = deskWith([{ name: 'first' }]);
     world.items.set('team-a', [item('failed', 'QuotaDenied')]);
     await world.clock.advance(second);
@@ -273,10 +314,79 @@ describe('beside the nab-sync of another OADP', () => {
     expect(world.phases()).toEqual({ 'of-somebody-else/theirs': 'Succeeded', 'other/theirs': 'Failed' });
   });
 
-  test('a request in a protected namespace, which may be that of another OADP, is not answered', async () => {
+  test('a request in a protected namespace, which may be that of another OADP, is refused when nobody else answers', async () => {
     const world = deskWith([{ namespace: 'openshift-other-adp' }]);
-    await world.clock.advance(300 * second);
-    expect(world.phases()).toEqual({ 'openshift-other-adp/request': 'Pending' });
+    await world.clock.advance(19 * second);
+    expect(world.writes).toEqual([]);
+    world.make({ namespace: 'openshift-other-adp', name: 'later' });
+    await world.clock.advance(2 * second);
+    expect(world.phases()).toMatchObject({ 'openshift-other-adp/request': 'Failed' });
+    // That one has not waited yet.
+    expect(world.phases()).toMatchObject({ 'openshift-other-adp/later': 'Pending' });
+    await world.clock.advance(30 * second);
+    expect(world.status('openshift-other-adp', 'later')).toMatchObject({
+      phase: 'Failed',
+      conditions: [{ reason: 'ProtectedNamespace' }, {}],
+    });
+    expect(world.enqueued).toEqual([]);
+  });
+
+  test.each([
+    ['of a namespace without backups', 'of-somebody-else'],
+    ['of a namespace with backups', 'team-a'],
+  ])(
+    'a request %s that it has taken up is its to answer, and those that came with it as well',
+    async (_, namespace) => {
+      const theirs: RequestShape = {
+        namespace,
+        name: 'theirs',
+        status: { phase: 'Running', oadpNamespace: 'other-adp' },
+      };
+      const world = deskWith([theirs]);
+      await world.clock.advance(120 * second);
+      expect(world.writes).toEqual([]);
+    },
+  );
+
+  test('requests that wait behind one that it has taken up, where nothing is known here, are left to it', async () => {
+    const theirs: RequestShape = { ...elsewhere, status: { phase: 'Running', oadpNamespace: 'other-adp' } };
+    const world = deskWith([theirs, { ...elsewhere, name: 'behind' }]);
+    await world.clock.advance(120 * second);
+    expect(world.writes).toEqual([]);
+  });
+
+  test('a request that it takes up at the same time is its own', async () => {
+    const faults: DeskOptions['faults'] = ['Conflict'];
+    const world = deskWith([{}], { faults, reconciles: false });
+    world.make({ status: { phase: 'Running', oadpNamespace: 'other-adp' } });
+    world.reconcile('team-a');
+    await world.clock.advance(60 * second);
+    expect(world.phases()).toEqual({ 'team-a/request': 'Running' });
+    expect(world.writes).toEqual([]);
+  });
+
+  test('neither cleans up what the other has answered, nor carries its history on', async () => {
+    const answers = Array.from({ length: 8 }, (_, index): RequestShape => ({
+      name: `r${index}`,
+      status: {
+        phase: 'Failed',
+        oadpNamespace: index < 4 ? 'other-adp' : oadpNamespace,
+        completionTime: `2025-12-30T00:00:0${index}.000Z`,
+        history: {
+          attempts: index < 4 ? 90 + index : index,
+          lastAttemptTime: '2025-12-30T00:00:00.000Z',
+          consecutiveFailures: index < 4 ? 90 : index - 3,
+        },
+      },
+    }));
+    const world = deskWith([...answers, { name: 'asked' }]);
+    world.items.set('team-a', [item('failed', 'QuotaDenied')]);
+    await world.clock.advance(60 * second);
+    expect(objectAt(world.status('team-a', 'asked'), 'history')).toMatchObject({ attempts: 8, consecutiveFailures: 5 });
+    expect(world.writes.filter((write) => write.startsWith('deleted')).toSorted()).toEqual([
+      'deleted team-a/r4',
+      'deleted team-a/r5',
+    ]);
   });
 });
 
@@ -362,7 +472,11 @@ describe('a write that fails', () => {
 describe('what was answered is cleaned up', () => {
   const old = (name: string, phase: string, completedAt: number): RequestShape => ({
     name,
-    status: { phase, completionTime: new Date(Date.UTC(2025, 11, 31) + completedAt * second).toISOString() },
+    status: {
+      phase,
+      oadpNamespace,
+      completionTime: new Date(Date.UTC(2025, 11, 31) + completedAt * second).toISOString(),
+    },
   });
 
   test('beyond what is kept, at the start and from time to time', async () => {

@@ -37,6 +37,26 @@ describe('of the answered requests of a namespace', () => {
     expect(removed(requests, 100 * day, { ...usual, ttlMs: 0 })).toEqual([]);
   });
 
+  test('the newest answer is the one that carries the history on, whatever clocks said', () => {
+    const after = (name: string, attempts: number, completedAt: number): SyncRequestRecord =>
+      requestRecord({
+        name,
+        status: {
+          phase: 'Failed',
+          completionTime: new Date(midnight + completedAt * 1000).toISOString(),
+          history: { attempts, lastAttemptTime: '2026-01-01T00:00:00Z', consecutiveFailures: attempts },
+        },
+      });
+    // A replica whose clock was an hour ahead answered the first two.
+    const requests = [after('a', 1, hour), after('b', 2, hour + 1), after('c', 3, 2), after('d', 4, 3)];
+    expect(removed(requests, 120, { kept: 1, ttlMs: 0 })).toEqual(['a', 'b', 'c']);
+  });
+
+  test('a time that lies ahead, from a clock that was wrong, keeps none for ever', () => {
+    const requests = [1, 2, 3, 4].map((index) => answered(`r${index}`, 'Failed', 365 * day + index));
+    expect(removed(requests, hour)).toEqual(['r1', 'r2', 'r3']);
+  });
+
   test('one that was answered less than a minute ago is kept, since somebody may wait for it', () => {
     const requests = Array.from({ length: 10 }, (_, index) => answered(`r${index}`, 'Succeeded', index));
     expect(removed(requests, 59)).toEqual([]);

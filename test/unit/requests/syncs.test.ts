@@ -16,7 +16,7 @@ function report(namespace: string, ...reasons: ItemResult['reason'][]): Namespac
 describe('a sync', () => {
   test('is answered by the next reconcile that begins, and by one only', () => {
     const syncs = new Syncs();
-    const sync = syncs.ask(['a']);
+    const sync = syncs.ask(['a'], 'admin');
     expect(sync.isDone).toBe(false);
     const hand = syncs.begin('a');
     expect(sync.isDone).toBe(false);
@@ -29,7 +29,7 @@ describe('a sync', () => {
   test('is not answered by a reconcile that had begun before it was asked for', () => {
     const syncs = new Syncs();
     const hand = syncs.begin('a');
-    const sync = syncs.ask(['a']);
+    const sync = syncs.ask(['a'], 'admin');
     hand(report('a', 'Present'));
     expect(sync.isDone).toBe(false);
     syncs.begin('a')(report('a'));
@@ -38,9 +38,9 @@ describe('a sync', () => {
 
   test('that joins others while a reconcile for them is under way is left for the next one', () => {
     const syncs = new Syncs();
-    const first = syncs.ask(['a']);
+    const first = syncs.ask(['a'], 'admin');
     const hand = syncs.begin('a');
-    const second = syncs.ask(['a']);
+    const second = syncs.ask(['a'], 'admin');
     hand(report('a', 'Present'));
     expect([first.isDone, second.isDone]).toEqual([true, false]);
     syncs.begin('a')(report('a', 'Present'));
@@ -49,7 +49,7 @@ describe('a sync', () => {
 
   test('of several namespaces is done with the last of them', async () => {
     const syncs = new Syncs();
-    const sync = syncs.ask(['a', 'b', 'c']);
+    const sync = syncs.ask(['a', 'b', 'c'], 'admin');
     for (const namespace of ['b', 'c', 'b', 'other']) syncs.begin(namespace)(report(namespace, 'Present'));
     expect(sync.isDone).toBe(false);
     syncs.begin('a')(report('a', 'Timeout'));
@@ -58,21 +58,21 @@ describe('a sync', () => {
   });
 
   test('of nothing is done at once', async () => {
-    const sync = new Syncs().ask([]);
+    const sync = new Syncs().ask([], 'admin');
     await expect(sync.done).resolves.toBeUndefined();
     expect(sync.answer.phase).toBe('Succeeded');
   });
 
   test('shares a reconcile with all that were asked for before it began', () => {
     const syncs = new Syncs();
-    const [first, second] = [syncs.ask(['a', 'b']), syncs.ask(['a'])];
+    const [first, second] = [syncs.ask(['a', 'b'], 'admin'), syncs.ask(['a'], 'admin')];
     syncs.begin('a')(report('a', 'Present'));
     expect([first.isDone, second.isDone]).toEqual([false, true]);
   });
 
   test('is not answered by a reconcile that was ended, or that never reported: the next one counts', () => {
     const syncs = new Syncs();
-    const sync = syncs.ask(['a']);
+    const sync = syncs.ask(['a'], 'admin');
     syncs.begin('a')(report('a', 'Present', 'Aborted'));
     syncs.begin('a');
     expect(sync.isDone).toBe(false);

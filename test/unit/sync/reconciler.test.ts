@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { Reconciler, type NamespaceReport } from '../../../src/sync/reconciler.ts';
 import { RequestSlots } from '../../../src/sync/request-slots.ts';
 import {
@@ -65,6 +65,19 @@ describe('a reconcile', () => {
     const requests = client.calls.length;
     expect(outcomes(await reconcile())).toMatchObject({ a: 'present Present', b: 'present Present' });
     expect(client.calls).toHaveLength(requests);
+  });
+
+  test('that meets a fault of ours says so of each backup, and is tried again', async () => {
+    const { reconcile, context, lines } = reconcilerWorld({ backups: backupsNamed(['a', 'b']) });
+    const fault = vi.spyOn(context.state, 'namespace').mockImplementation(() => {
+      throw new TypeError('not a function');
+    });
+    const report = await reconcile();
+    expect(outcomes(report)).toEqual({ a: 'failed InternalError', b: 'failed InternalError' });
+    expect(report.retry).toEqual({ retryAfterMs: undefined });
+    expect(lines).toMatchObject([{ level: 50, namespace: 'team-a', msg: 'reconcile failed' }]);
+    fault.mockRestore();
+    expect(outcomes(await reconcile())).toEqual({ a: 'created Missing', b: 'created Missing' });
   });
 
   test('of a namespace that no backup claims does nothing and remembers nothing', async () => {

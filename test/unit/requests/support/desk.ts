@@ -14,16 +14,21 @@ import { veleroBackup } from '../../../support/gen/api-objects.ts';
 import { scene, usualPolicy, type SceneObjects } from '../../sync/support/scene.ts';
 import { requestObject, type RequestShape } from './sync-requests.ts';
 
+/** What a request runs into: no answer, or one with a status. */
+export type Fault = KubeErrorCode | { readonly code: KubeErrorCode; readonly status: number };
+
 export interface DeskOptions {
   readonly scene?: SceneObjects;
   readonly retention?: Retention;
   /** Namespaces, by label selector, that a list answers with. */
   readonly selected?: Readonly<Record<string, readonly string[]>>;
   /** What the next writes and lists run into, in order; undefined lets one through. */
-  readonly faults?: (KubeErrorCode | undefined)[];
+  readonly faults?: (Fault | undefined)[];
   /** Reconciles end by themselves as soon as they are asked for; default true. */
   readonly reconciles?: boolean;
   readonly isLeading?: () => boolean;
+  /** Of the nab-sync; default that of all these tests. */
+  readonly oadpNamespace?: string;
 }
 
 /** One write to a request, as `Running team-a/request`. */
@@ -39,6 +44,8 @@ export class DeskWorld {
   readonly writes: Write[] = [];
   /** Namespaces that were enqueued, in order. */
   readonly enqueued: string[] = [];
+  /** Phases of the answers that were told of. */
+  readonly told: string[] = [];
   readonly objects = new Map<string, JsonObject>();
   stop = new AbortController();
   /** What reconciles report, by namespace; nothing where it is left out. */
@@ -70,8 +77,11 @@ export class DeskWorld {
           this.store.set(key, record);
         },
       },
-      policy: usualPolicy,
+      policy: { ...usualPolicy, oadpNamespace: options.oadpNamespace ?? usualPolicy.oadpNamespace },
       state,
+      onAnswered: (phase) => {
+        this.told.push(phase);
+      },
       enqueue: (namespaces) => {
         this.enqueued.push(...namespaces);
         if (options.reconciles !== false) for (const namespace of namespaces) this.reconcileSoon(namespace);
@@ -167,13 +177,15 @@ export class DeskWorld {
   }
 
   #fault(verb: string): void {
-    const code = this.#options.faults?.shift();
-    if (code !== undefined) throw failure(verb, code);
+    const fault = this.#options.faults?.shift();
+    if (fault !== undefined) throw failure(verb, fault);
   }
 }
 
-function failure(verb: string, code: KubeErrorCode): KubeError {
-  return new KubeError({ code, verb, resource: 'nonadminbackupsyncrequests.sync.oadp.openshift.io', message: code });
+function failure(verb: string, fault: Fault): KubeError {
+  const { code, status } = typeof fault === 'string' ? { code: fault, status: undefined } : fault;
+  const resource = 'nonadminbackupsyncrequests.sync.oadp.openshift.io';
+  return new KubeError({ code, status, verb, resource, message: code });
 }
 
 /** What became of a backup of team-a. */
