@@ -23,6 +23,7 @@ import type { Fact, NamespaceReport, Reconciler, ReconcileOptions } from '../syn
 import { makeClient, makeEvents } from './clients.ts';
 import { ClusterCache } from './cluster-cache.ts';
 import type { CommandContext } from './context.ts';
+import { Heap } from './heap.ts';
 import { RefusalLog } from './refusal-log.ts';
 import { Liveness } from './liveness.ts';
 import { PassTracker, type TrackedPass } from './pass-tracker.ts';
@@ -75,6 +76,7 @@ class Controller {
   /** Only while this replica leads. */
   #desk: RequestDesk | undefined;
   readonly #liveness: Liveness;
+  readonly #heap = new Heap();
   #staleSaid: string | undefined;
 
   constructor(context: CommandContext) {
@@ -240,11 +242,13 @@ class Controller {
     return history;
   }
 
-  /** Whatever waited for a leader is taken up by the first pass. */
   #requestEnded({ verb, resource, code }: RequestInfo): void {
     if (verb === 'list' || verb === 'watch') this.#liveness.tried(resource);
     // A namespace may take long, and many that are worked on at once end late together.
-    else if (code === 'OK' && resource === qualifiedName(nonAdminBackups)) this.#liveness.worked();
+    else if (code === 'OK' && resource === qualifiedName(nonAdminBackups)) {
+      this.#liveness.worked();
+      if (verb !== 'get') this.#heap.work();
+    }
   }
 
   #openDesk({ stop, isLeading }: Term): RequestDesk {
@@ -359,6 +363,7 @@ class Controller {
     metrics.backups([...counts].map(([reason, count]) => ({ action: actionOf[reason], reason, count })));
     const backups = Object.fromEntries(counts);
     log.info({ outcome, seconds: Number(seconds.toFixed(3)), backups }, 'pass over all namespaces done');
+    this.#heap.rest();
   }
 
   #reflectorChanged(resource: string, state: ReflectorState): void {

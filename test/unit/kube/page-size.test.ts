@@ -10,7 +10,7 @@ describe('the page size', () => {
     const size = new PageSize();
     const limits = [size.limit];
     for (let page = 0; page < 3; page += 1) {
-      size.saw(size.limit, size.limit * KIB / 2);
+      size.saw(size.limit, (size.limit * KIB) / 2);
       limits.push(size.limit);
     }
     expect(limits).toEqual([100, 400, 500, 500]);
