@@ -118,7 +118,7 @@ class Scene {
       const answered = ['a', 'b', 'c', 'd', 'e'].map((name) => ({
         ...request,
         metadata: { namespace: this.tenant, name },
-        status: { phase: 'Succeeded', completionTime: fromNow(-hour) },
+        status: { phase: 'Succeeded', oadpNamespace: this.nabSync.oadpNamespace, completionTime: fromNow(-hour) },
       }));
       // One that waits for its answer, or more answers than are kept.
       const unanswered = { ...request, metadata: { namespace: this.tenant, name: 'asked' } };
