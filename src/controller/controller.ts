@@ -363,7 +363,6 @@ class Controller {
     metrics.backups([...counts].map(([reason, count]) => ({ action: actionOf[reason], reason, count })));
     const backups = Object.fromEntries(counts);
     log.info({ outcome, seconds: Number(seconds.toFixed(3)), backups }, 'pass over all namespaces done');
-    this.#heap.rest();
   }
 
   #reflectorChanged(resource: string, state: ReflectorState): void {

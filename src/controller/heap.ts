@@ -1,22 +1,37 @@
 import { setFlagsFromString } from 'node:v8';
 
+/** After so long without a write the work is taken to be over. */
+const quietMs = 2000;
+
 /**
- * What V8 is told to spare: memory at rest, where nearly all of the time goes by, and time while NABs are written. Measured with
- * 10,000 backups, sparing memory saves 14 MiB, and in a restore it costs a quarter more CPU; docs/performance.md has the
- * figures. V8 looks at the flag at each collection, so it may change at any time.
+ * What V8 is to spare: memory at rest, where nearly all of the time goes by, and time while NABs are written.
+ * docs/performance.md has what either costs. V8 looks at the flag whenever it decides about a collection, so it may change at
+ * any time; Node leaves V8's flags open for this.
  */
 export class Heap {
+  readonly #setFlag: (flag: string) => void;
+  readonly #quiet: NodeJS.Timeout;
   #atRest = false;
 
-  rest(): void {
-    if (this.#atRest) return;
-    this.#atRest = true;
-    setFlagsFromString('--optimize-for-size');
+  constructor(setFlag = setFlagsFromString) {
+    this.#setFlag = setFlag;
+    this.#quiet = setTimeout(() => {
+      this.#rest();
+    }, quietMs);
+    // Nobody has to wait for it.
+    this.#quiet.unref();
   }
 
+  /** Something is being written. */
   work(): void {
+    this.#quiet.refresh();
     if (!this.#atRest) return;
     this.#atRest = false;
-    setFlagsFromString('--no-optimize-for-size');
+    this.#setFlag('--no-optimize-for-size');
+  }
+
+  #rest(): void {
+    this.#atRest = true;
+    this.#setFlag('--optimize-for-size');
   }
 }

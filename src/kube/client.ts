@@ -1,4 +1,4 @@
-import { createSecureContext } from 'node:tls';
+import { createSecureContext, type ConnectionOptions } from 'node:tls';
 import { errors, Pool, ProxyAgent, type Dispatcher } from 'undici';
 import type { Connection } from './connection.ts';
 import type { Credentials, TlsMaterial } from './credentials.ts';
@@ -406,7 +406,14 @@ export class KubeClient {
     if (current?.tls === tls) return current;
     if (this.#closed) throw new Error('the client is closed');
     const { connections } = this.#settings;
-    const next: Pools = { tls, requests: this.#dispatcher(tls, connections), watches: this.#dispatcher(tls, null) };
+    // One for all connections: each would read the CA anew, and keep it.
+    const secureContext = this.#origin.startsWith('https:') ? createSecureContext(tls) : undefined;
+    const material = { ...tls, secureContext };
+    const next: Pools = {
+      tls,
+      requests: this.#dispatcher(material, connections),
+      watches: this.#dispatcher(material, null),
+    };
     this.#pools = next;
     if (current !== undefined) void this.#retire(current);
     return next;
@@ -419,19 +426,11 @@ export class KubeClient {
     this.#retired.delete(pools);
   }
 
-  #dispatcher(tls: TlsMaterial, connections: number | null): Dispatcher {
+  #dispatcher(tls: TlsMaterial & Pick<ConnectionOptions, 'secureContext'>, connections: number | null): Dispatcher {
     const { proxyUrl } = this.#connection;
     // Said in any case: left out, NODE_TLS_REJECT_UNAUTHORIZED in the environment could switch the check off (case C23).
     const rejectUnauthorized = tls.rejectUnauthorized ?? true;
-    const connect = {
-      ...tls,
-      // One for all connections: each would read the CA anew, and keep it.
-      secureContext: createSecureContext(tls),
-      rejectUnauthorized,
-      timeout: 10_000,
-      keepAlive: true,
-      keepAliveInitialDelay: 10_000,
-    };
+    const connect = { ...tls, rejectUnauthorized, timeout: 10_000, keepAlive: true, keepAliveInitialDelay: 10_000 };
     const options: Pool.Options = {
       connections,
       pipelining: 1,

@@ -1,12 +1,20 @@
 const KIB = 1024;
+const MIB = 1024 * KIB;
 
 export interface PageSizeOptions {
   /** Items asked for before anything is known. */
   readonly initial?: number;
   readonly max?: number;
-  /** Bytes that one page should have. What is parsed at once is what memory rises by: docs/performance.md has figures. */
+  /** Bytes that one page should have, but for a long list: what is parsed at once is what memory rises by. */
   readonly targetBytes?: number;
 }
+
+/**
+ * In a long list a page may have this part of the bytes that came before it, up to the bound: it adds little to the memory that
+ * the list takes anyway, while many small pages cost the API server dear. docs/performance.md has figures.
+ */
+const shareOfList = 64;
+const maxTargetBytes = 4 * MIB;
 
 /**
  * How many items to ask for at a time. Objects are anything from 1 KiB to more than 1 MiB, and whoever owns them decides
@@ -17,6 +25,8 @@ export class PageSize {
   readonly #max: number;
   readonly #targetBytes: number;
   #limit: number;
+  /** Of the list under way. */
+  #bytesRead = 0;
 
   constructor(options: PageSizeOptions = {}) {
     this.#max = options.max ?? 500;
@@ -28,10 +38,17 @@ export class PageSize {
     return this.#limit;
   }
 
+  /** A list begins. */
+  begin(): void {
+    this.#bytesRead = 0;
+  }
+
   /** Takes in a page that came. Growth is at most fourfold a page, since the next items may be larger. */
   saw(items: number, bytes: number): void {
     if (items === 0) return;
-    const fitting = Math.floor(this.#targetBytes / (bytes / items));
+    this.#bytesRead += bytes;
+    const target = Math.max(this.#targetBytes, Math.min(maxTargetBytes, this.#bytesRead / shareOfList));
+    const fitting = Math.floor(target / (bytes / items));
     this.#limit = Math.max(1, Math.min(fitting, this.#limit * 4, this.#max));
   }
 

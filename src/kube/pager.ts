@@ -52,6 +52,7 @@ export async function listAll(options: ListAllOptions): Promise<string> {
 async function listOnce(options: ListAllOptions): Promise<string> {
   let token: string | undefined;
   let resourceVersion: string | undefined;
+  options.pageSize.begin();
   do {
     const page = await pageWithRetries(options, token);
     options.pageSize.saw(page.items.length, page.bytes);

@@ -1,7 +1,7 @@
 import { messageOf } from '../kube/answer-within.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { untilAborted } from '../kube/deadline.ts';
-import { KubeError, policyFor } from '../kube/errors.ts';
+import { policyFor } from '../kube/errors.ts';
 import { PageSize } from '../kube/page-size.ts';
 import { listAll } from '../kube/pager.ts';
 import { TokenBucket } from '../kube/token-bucket.ts';
@@ -13,7 +13,7 @@ import type { NamespaceReport } from '../sync/reconciler.ts';
 import { matchesPattern } from '../sync/rules.ts';
 import type { SyncPolicy } from '../sync/world.ts';
 import { afterSync, type History } from './history.ts';
-import { RequestWriter, type RequestWriterOptions } from './request-writer.ts';
+import { RequestWriter, type RequestWriterOptions, type StatusFor } from './request-writer.ts';
 import { expendable, type Retention } from './retention.ts';
 import { answeredStatus, refusedStatus, runningStatus, type Refusal } from './status.ts';
 import { earlierFirst, isFinal, latestHistory, type FinalPhase, type SyncRequestRecord } from './sync-request.ts';
@@ -48,8 +48,8 @@ const sweepMs = 30_000;
  */
 const othersFirstMs = 20_000;
 
-/** How many errors the API server may answer with, about two minutes, before a request that selects namespaces fails. */
-const selectionTries = 10;
+/** How long it is tried to list the namespaces that a request selects, before it fails: others wait behind it. */
+const selectionMs = 120_000;
 
 /** Characters. */
 const longestRefusal = 700;
@@ -195,10 +195,13 @@ export class RequestDesk {
 
   /** The requests that wait for an answer of ours, the oldest first. */
   #open(namespace: string): SyncRequestRecord[] {
+    const { oadpNamespace } = this.#options.policy;
     const all = [...this.#known(namespace)];
-    // Another OADP's nab-sync that has taken up one of them answers those that came with it as well.
-    if (!this.#isKnown(namespace) && all.some((request) => this.#writer.isTakenByOthers(request))) return [];
-    return all.filter((request) => this.#writer.canAnswer(request)).sort(earlierFirst);
+    // Another OADP's nab-sync that has taken up one of them knows the namespace, and answers those that came with it as well.
+    const isLeft = !this.#isKnown(namespace) && all.some((request) => this.#writer.isTakenByOthers(request));
+    return all
+      .filter((request) => this.#writer.canAnswer(request) && (!isLeft || request.takenUpBy === oadpNamespace))
+      .sort(earlierFirst);
   }
 
   #expendable(namespace: string): SyncRequestRecord[] {
@@ -213,22 +216,36 @@ export class RequestDesk {
     const { policy, clock, stop } = this.#options;
     const { oadpNamespace } = policy;
     const { namespace, selector } = first;
+    const began = clock.monotonic();
     const wait = this.#bucket(namespace).take();
     if (wait > 0) await clock.sleep(wait, stop);
+    const waiting = this.#open(namespace);
+    const seen = new Set(waiting.map(({ uid }) => uid));
+    const resumed = new Set(waiting.flatMap(({ uid, phase }) => (this.#isResumed(uid, phase) ? [uid] : [])));
+    if (!this.#isKnown(namespace)) await clock.sleep(othersFirstMs, stop);
+    /** Those that are to be told the same, and have waited as long. */
+    const still = (isAlike: (request: SyncRequestRecord) => boolean): SyncRequestRecord[] =>
+      this.#open(namespace).filter((request) => seen.has(request.uid) && isAlike(request));
     const refusal = this.#refusalOf(first);
     if (refusal !== undefined) {
-      const alike = this.#open(namespace).filter((each) => this.#refusalOf(each)?.reason === refusal.reason);
-      if (!this.#isKnown(namespace)) await clock.sleep(othersFirstMs, stop);
-      for (const request of alike) await this.#refuse(request, refusal);
+      const alike = still((request) => this.#refusalOf(request)?.reason === refusal.reason);
+      await this.#answerAll(alike, this.#refused(namespace, refusal), 'Failed', began);
       return;
     }
-    if (!this.#isKnown(namespace)) await clock.sleep(othersFirstMs, stop);
-    const selected = typeof selector === 'object' ? await this.#selectedNamespaces(first, selector.text) : undefined;
-    if (stop.aborted || this.#writer.isSettled(first)) return;
-    if (selected !== undefined && 'reason' in selected) {
-      await this.#refuse(first, selected);
-      return;
+    let selected: ReadonlySet<string> | undefined;
+    if (typeof selector === 'object' && !this.#writer.isSettled(first)) {
+      // Another nab-sync must see that somebody is at it, however long it takes to find out for which namespaces.
+      await this.#show(first);
+      const selection = await this.#selectedNamespaces(first, selector.text);
+      if (stop.aborted || this.#writer.isSettled(first)) return;
+      if ('reason' in selection) {
+        const alike = still((request) => isSameSelector(request.selector, selector));
+        await this.#answerAll(alike, this.#refused(namespace, selection), 'Failed', began);
+        return;
+      }
+      selected = selection;
     }
+    if (stop.aborted) return;
     // From here to the asking nothing else runs, so whoever is in the batch was seen before the sync begins.
     const batch = this.#open(namespace).filter((request) => isSameSelector(request.selector, selector));
     if (batch.length === 0) return;
@@ -236,7 +253,6 @@ export class RequestDesk {
     const startTime = clock.now();
     const sync = this.#syncs.ask(chosen, namespace === oadpNamespace ? 'admin' : 'tenant');
     this.#options.enqueue(chosen);
-    const resumed = new Set(batch.flatMap(({ uid, phase }) => (this.#isResumed(uid, phase) ? [uid] : [])));
     const [through] = await Promise.all([
       this.#untilThrough(sync),
       this.#showRunning(batch.slice(0, shownRunning), sync),
@@ -246,23 +262,34 @@ export class RequestDesk {
     const { answer } = sync;
     const completionTime = clock.now();
     const history = afterSync(this.#historyOf(namespace), completionTime, answer.failure);
-    this.#options.log.info(
-      { namespace, requests: batch.length, namespaces: chosen.length, phase: answer.phase },
-      'sync requests answered',
-    );
-    for (const request of batch) {
-      const written = await this.#writer.answer(request, (current) =>
-        answeredStatus(current, {
-          answer,
-          history,
-          oadpNamespace,
-          startTime,
-          completionTime,
-          resumed: resumed.has(request.uid),
-        }),
-      );
-      if (written) this.#options.onAnswered(answer.phase, (completionTime - startTime) / 1000);
+    const statusFor: StatusFor = (request) =>
+      answeredStatus(request, {
+        answer,
+        history,
+        oadpNamespace,
+        startTime,
+        completionTime,
+        resumed: resumed.has(request.uid),
+      });
+    await this.#answerAll(batch, statusFor, answer.phase, began);
+  }
+
+  /** @param began when the turn of the requests came, on the monotonic clock */
+  async #answerAll(
+    requests: readonly SyncRequestRecord[],
+    statusFor: StatusFor,
+    phase: FinalPhase,
+    began: number,
+  ): Promise<void> {
+    const { clock, log, onAnswered } = this.#options;
+    let answered = 0;
+    for (const request of requests) {
+      if (!(await this.#writer.answer(request, statusFor))) continue;
+      answered += 1;
+      onAnswered(phase, (clock.monotonic() - began) / 1000);
     }
+    const [first] = requests;
+    if (answered > 0) log.info({ namespace: first?.namespace, requests: answered, phase }, 'sync requests answered');
   }
 
   /** False: the time as leader was over before. */
@@ -281,23 +308,24 @@ export class RequestDesk {
   }
 
   async #showRunning(requests: readonly SyncRequestRecord[], sync: Sync): Promise<void> {
-    const { policy, clock } = this.#options;
     for (const request of requests) {
       // The answer follows at once.
       if (sync.isDone) return;
-      this.#begun.add(request.uid);
-      if (request.phase === 'Running') continue;
-      await this.#writer.show(request, (current) => runningStatus(current, policy.oadpNamespace, clock.now()));
+      await this.#show(request);
     }
   }
 
-  async #refuse(request: SyncRequestRecord, refusal: Refusal): Promise<void> {
+  async #show(request: SyncRequestRecord): Promise<void> {
     const { policy, clock } = this.#options;
-    const history = this.#historyOf(request.namespace);
-    const written = await this.#writer.answer(request, (current) =>
-      refusedStatus(current, refusal, history, policy.oadpNamespace, clock.now()),
-    );
-    if (written) this.#options.onAnswered('Failed', 0);
+    this.#begun.add(request.uid);
+    if (request.phase === 'Running') return;
+    await this.#writer.show(request, (current) => runningStatus(current, policy.oadpNamespace, clock.now()));
+  }
+
+  #refused(namespace: string, refusal: Refusal): StatusFor {
+    const { policy, clock } = this.#options;
+    const history = this.#historyOf(namespace);
+    return (request) => refusedStatus(request, refusal, history, policy.oadpNamespace, clock.now());
   }
 
   /** How the syncs went that this nab-sync made for requests of a namespace. */
@@ -332,13 +360,12 @@ export class RequestDesk {
   }
 
   /**
-   * Asks the API server, which knows the labels; the cache of namespaces does not keep them. While there is no answer it waits,
-   * for as long as the request does; one whose selector the server or a proxy before it does not take must not keep others.
+   * Asks the API server, which knows the labels; the cache of namespaces does not keep them.
    */
   async #selectedNamespaces(request: SyncRequestRecord, labelSelector: string): Promise<ReadonlySet<string> | Refusal> {
     const { client, clock, random, stop } = this.#options;
     const names = new Set<string>();
-    let refused = 0;
+    const giveUpAt = clock.monotonic() + selectionMs;
     for (let attempt = 0; !stop.aborted && !this.#writer.isSettled(request); attempt += 1) {
       try {
         await listAll({
@@ -360,8 +387,7 @@ export class RequestDesk {
         });
         return names;
       } catch (error) {
-        if (error instanceof KubeError && error.status !== undefined) refused += 1;
-        if (policyFor(error) === 'giveUpThisPass' || refused >= selectionTries) {
+        if (policyFor(error) === 'giveUpThisPass' || clock.monotonic() >= giveUpAt) {
           const message = printable(`The namespaces could not be listed: ${messageOf(error)}`, longestRefusal);
           return { reason: 'NamespacesNotListed', message };
         }

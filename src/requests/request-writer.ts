@@ -42,6 +42,9 @@ export type StatusFor = (current: SyncRequestRecord) => JsonObject;
  */
 const writesAtOnce = 4;
 
+/** How long a request that another OADP's nab-sync has taken up is left to it. */
+const claimMs = 600_000;
+
 const backoff = { baseMs: 250, capMs: 30_000 };
 
 /** Writes to requests and removes them, for as long as this replica leads. */
@@ -73,10 +76,12 @@ export class RequestWriter {
     return current?.uid !== uid || isFinal(current) || this.isTakenByOthers(current);
   }
 
-  /** Another OADP's nab-sync is at it. */
+  /** Another OADP's nab-sync is at it. Not for ever: it may have been removed in the middle. */
   isTakenByOthers(request: SyncRequestRecord): boolean {
-    const { takenUpBy } = request;
-    return !isFinal(request) && takenUpBy !== undefined && takenUpBy !== this.#options.policy.oadpNamespace;
+    const { takenUpBy, startTime = 0 } = request;
+    const { policy, clock } = this.#options;
+    if (isFinal(request) || takenUpBy === undefined || takenUpBy === policy.oadpNamespace) return false;
+    return Math.abs(clock.now() - startTime) < claimMs;
   }
 
   /** A request with this uid is gone. */

@@ -1,4 +1,4 @@
-import { isFinal, type SyncRequestRecord } from './sync-request.ts';
+import { isFinal, newestFirst, type SyncRequestRecord } from './sync-request.ts';
 
 export interface Retention {
   /** How many successes, and how many others, of a namespace are kept. At least 1. */
@@ -35,13 +35,4 @@ export function expendable(
     if (age < readingMs) return false;
     return surplus.has(request) || (ttlMs > 0 && age > ttlMs);
   });
-}
-
-function newestFirst(a: SyncRequestRecord, b: SyncRequestRecord): number {
-  return (
-    (b.history?.attempts ?? 0) - (a.history?.attempts ?? 0) ||
-    (b.completionTime ?? 0) - (a.completionTime ?? 0) ||
-    b.creationTime - a.creationTime ||
-    (a.name < b.name ? 1 : -1)
-  );
 }

@@ -75,11 +75,18 @@ export function earlierFirst(a: SyncRequestRecord, b: SyncRequestRecord): number
   return a.creationTime - b.creationTime || (a.name < b.name ? -1 : 1);
 }
 
+/** The order of answers, the newest first: by the count of syncs, since clocks differ and are set, and only then by time. */
+export function newestFirst(a: SyncRequestRecord, b: SyncRequestRecord): number {
+  return (
+    (b.history?.attempts ?? 0) - (a.history?.attempts ?? 0) ||
+    (b.completionTime ?? 0) - (a.completionTime ?? 0) ||
+    b.creationTime - a.creationTime ||
+    (a.name < b.name ? 1 : -1)
+  );
+}
+
 /** The history that the next answer in a namespace carries on: that of its latest sync. */
 export function latestHistory(requests: Iterable<SyncRequestRecord>): History | undefined {
-  let latest: History | undefined;
-  for (const { history } of requests) {
-    if (history !== undefined && history.attempts >= (latest?.attempts ?? 0)) latest = history;
-  }
-  return latest;
+  const [latest] = [...requests].filter(({ history }) => history !== undefined).sort(newestFirst);
+  return latest?.history;
 }

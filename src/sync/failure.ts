@@ -38,9 +38,9 @@ export function toWriteFailure(error: unknown): WriteFailure {
       return error.deniedBy === 'admission' ? failure('AdmissionDenied', 'doubt') : failure('Invalid', 'next', true);
     case 'TooLarge':
       return failure('TooLarge', 'next', true);
-    // A webhook that gives no code of its own answers 400.
+    // A webhook that gives no code of its own answers 400. Nothing admits a read.
     case 'BadRequest':
-      return failure('AdmissionDenied', 'doubt');
+      return error.verb === 'get' ? failure('ServerError', 'next') : failure('AdmissionDenied', 'doubt');
     case 'Forbidden':
       if (error.deniedBy !== 'admission') return failure('Forbidden', 'stop');
       // Quota and policy differ in the text alone, so nothing but the name and the number of tries hangs on it.

@@ -5,6 +5,7 @@ import { quoted } from '../oadp/printable.ts';
 import { rfc3339Seconds } from '../oadp/read.ts';
 import type { ItemResult } from './namespace-pass.ts';
 import type { FailureReason, Reason } from './reasons.ts';
+import { messageForTenant } from './tenant-message.ts';
 
 /** Where events go; never fails and never holds up the caller. */
 export interface EventSink {
@@ -143,7 +144,7 @@ export function tellNews(
       regarding: aboutNamespace(namespace, namespaceUid),
       type: 'Warning',
       reason,
-      message: `${count} could not be re-created, among them ${quoted(name)}. ${toldFailures.get(reason) ?? ''} The API server said: ${first?.message ?? ''}`,
+      message: `${count} could not be re-created, among them ${quoted(name)}. ${toldFailures.get(reason) ?? ''} The API server said: ${first === undefined ? '' : messageForTenant(first)}`,
       dedupeKey: reason,
     });
   }

@@ -85,34 +85,36 @@ export class Reconciler {
     this.#context = context;
   }
 
-  /** Never rejects: whatever happens is in the report, a fault of ours as a failure of each backup. */
+  /** Whatever happens is in the report, a fault of ours as a failure of each backup that has no result yet. */
   async reconcile(namespace: string, options: ReconcileOptions): Promise<NamespaceReport> {
+    const { state, log, now } = this.#context;
+    const memory = this.#memories.get(namespace) ?? nothing;
+    const backups = [...state.backupsOf(namespace)];
+    let items: ItemResult[] | undefined;
     try {
-      return await this.#reconcile(namespace, options);
+      const record = state.namespace(namespace);
+      items = await this.#pass(backups, memory, record, options);
+      this.#tell(namespace, memory, items);
+      this.#remember(namespace, record, memory, items);
     } catch (error) {
-      const { log, state } = this.#context;
       log.error({ err: error, namespace }, 'reconcile failed');
-      const failure = toWriteFailure(error);
-      const { reason, message } = failure;
-      const items = [...state.backupsOf(namespace)].map((backup): ItemResult => ({
-        backup,
-        outcome: 'failed',
-        reason,
-        message,
-        failure,
-      }));
-      return { namespace, items, retry: { retryAfterMs: undefined }, againInMs: undefined };
+      // What was written was written, whatever went wrong after it.
+      items ??= backups.map((backup) => faulty(backup, error));
     }
+    return { namespace, items, retry: retryOf(items), againInMs: againInMs(items, now()) };
   }
 
-  async #reconcile(namespace: string, options: ReconcileOptions): Promise<NamespaceReport> {
+  async #pass(
+    backups: readonly BackupRecord[],
+    memory: Memory,
+    record: NamespaceRecord | undefined,
+    options: ReconcileOptions,
+  ): Promise<ItemResult[]> {
     const { state, policy, now } = this.#context;
-    const memory = this.#memories.get(namespace) ?? nothing;
-    const record = state.namespace(namespace);
     const world = worldAt(policy, state, now());
     const work: Decided[] = [];
     const spared: ItemResult[] = [];
-    for (const backup of state.backupsOf(namespace)) {
+    for (const backup of backups) {
       const decision = decide(backup, world);
       const reprieve = sparedFor(backup, decision, memory, record, world.now);
       if (reprieve === undefined) work.push({ backup, decision });
@@ -125,10 +127,7 @@ export class Reconciler {
       stop: options.stop,
       isLeading: options.isLeading,
     });
-    const items = [...(await pass.run(work)), ...spared];
-    this.#tell(namespace, memory, items);
-    this.#remember(namespace, record, memory, items);
-    return { namespace, items, retry: retryOf(items), againInMs: againInMs(items, now()) };
+    return [...(await pass.run(work)), ...spared];
   }
 
   /** The latest result of every backup that was reconciled, counted. */
@@ -250,6 +249,11 @@ function sparedFor(
   if (until === undefined) return undefined;
   const message = `Its NonAdminBackup was written ${String(recurrence?.count)} times in a row, and somebody keeps removing or changing it; tried again at ${rfc3339Seconds(until)}.`;
   return { backup, outcome: 'waiting', reason, message, until };
+}
+
+function faulty(backup: BackupRecord, error: unknown): ItemResult {
+  const failure = toWriteFailure(error);
+  return { backup, outcome: 'failed', reason: failure.reason, message: failure.message, failure };
 }
 
 function versionOf({ uid, resourceVersion }: { uid: string; resourceVersion: string }): string {

@@ -2,23 +2,35 @@ import type { ItemResult } from './namespace-pass.ts';
 import type { FailureReason, Reason } from './reasons.ts';
 
 /**
- * Results whose messages hold words that are not the tenant's to read, and what is said instead. A Forbidden names our
- * ServiceAccount and rights, a connection that breaks names hosts, and what Velero reports of a deletion names buckets. What
- * a quota, a policy or a schema says of a tenant's object is his own, and helps him.
+ * What a tenant is told of a failure, where the words of the API server are not his to read: a Forbidden names our rights, a
+ * connection that breaks names hosts. `undefined`: those words are about his own object, and help him.
  */
-const instead: ReadonlyMap<Reason, string> = new Map<FailureReason | 'BeingDeleted', string>([
+const failures: Readonly<Record<FailureReason, string | undefined>> = {
+  QuotaDenied: undefined,
+  AdmissionDenied: undefined,
+  Invalid: undefined,
+  TooLarge: undefined,
+  Forbidden: 'nab-sync lacks a right for it: ask the admin to run nab-sync check.',
+  Unauthorized: 'The API server does not accept the credentials of nab-sync: ask the admin to run nab-sync check.',
+  KindNotInstalled: 'A kind that is needed is not installed: ask the admin to run nab-sync check.',
+  Throttled: 'The API server asked for fewer requests; it is tried again by itself.',
+  Timeout: 'The API server, or a webhook that it asks, did not answer in time; it is tried again by itself.',
+  Unreachable: 'The API server could not be reached; it is tried again by itself.',
+  ServerError: 'The API server had an error; it is tried again by itself.',
+  Aborted: 'nab-sync was stopping; it is tried again by itself.',
+  InternalError: 'A fault of nab-sync, of which its log says more to the admin; it is tried again by itself.',
+};
+
+/** Decisions have words of our own, but for this one, which holds what Velero reports of the deletion. */
+const instead: ReadonlyMap<Reason, string | undefined> = new Map<Reason, string | undefined>([
+  ...(Object.entries(failures) as [FailureReason, string | undefined][]),
   ['BeingDeleted', 'The Backup is being deleted, or is already gone.'],
-  ['Forbidden', 'nab-sync lacks a right for it: ask the admin to run nab-sync check.'],
-  ['Unauthorized', 'The API server does not accept the credentials of nab-sync: ask the admin to run nab-sync check.'],
-  ['KindNotInstalled', 'A kind that is needed is not installed: ask the admin to run nab-sync check.'],
-  ['Throttled', 'The API server asked for fewer requests; it is tried again by itself.'],
-  ['Timeout', 'The API server, or a webhook that it asks, did not answer in time; it is tried again by itself.'],
-  ['Unreachable', 'The API server could not be reached; it is tried again by itself.'],
-  ['ServerError', 'The API server had an error; it is tried again by itself.'],
-  ['InternalError', 'A fault of nab-sync, of which its log says more to the admin; it is tried again by itself.'],
 ]);
+
+/** A policy may name who it refused. */
+const account = /system:serviceaccounts?:[\w.:-]+/g;
 
 /** What a tenant is told of a result in his namespace. The admin is told its own message. */
 export function messageForTenant({ reason, message }: Pick<ItemResult, 'reason' | 'message'>): string {
-  return instead.get(reason) ?? message;
+  return (instead.get(reason) ?? message).replace(account, 'nab-sync');
 }

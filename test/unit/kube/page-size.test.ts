@@ -33,6 +33,19 @@ describe('the page size', () => {
     expect(size.limit).toBe(1);
   });
 
+  test('is larger late in a long list, up to a bound, and starts over with the next one', () => {
+    const size = new PageSize({ max: 100_000 });
+    const pages: number[] = [];
+    for (const read of [0, 16, 64, 256, 1024]) {
+      size.begin();
+      size.saw(1024, read * MIB);
+      // Grown fourfold at most from page to page.
+      for (let page = 0; page < 6; page += 1) size.saw(1, KIB);
+      pages.push(size.limit);
+    }
+    expect(pages).toEqual([256, 256, 1024, 4096, 4096]);
+  });
+
   test('learns nothing from an empty page', () => {
     const size = new PageSize();
     size.saw(0, 300);

@@ -7,7 +7,7 @@ import type { Outcome } from '../../../src/sync/report.ts';
 import { veleroBackup } from '../../support/gen/api-objects.ts';
 
 /** Failures that are about the tenant's own object. */
-const ownWords: ReadonlySet<Reason> = new Set(['QuotaDenied', 'AdmissionDenied', 'Invalid', 'TooLarge', 'Aborted']);
+const ownWords: ReadonlySet<Reason> = new Set(['QuotaDenied', 'AdmissionDenied', 'Invalid', 'TooLarge']);
 
 function item(outcome: Outcome, reason: Reason, name: string, message = 'what happened'): ItemResult {
   const backup = toBackupRecord(veleroBackup({ namespace: 'team-a', nacuuid: `id-of-${name}`, name }));
@@ -111,6 +111,12 @@ describe('what a tenant is told', () => {
     const admin = new Answer('admin');
     admin.addNamespace([item(outcome, reason, 'daily', secret)]);
     expect(JSON.stringify(admin.status())).toContain('s3://other');
+  });
+
+  test('of a policy does not name who it refused', () => {
+    const message = 'user system:serviceaccount:openshift-adp:nab-sync may not, by policy "only-ours"';
+    const { failure } = answerTo(item('failed', 'AdmissionDenied', 'daily', message));
+    expect(failure).toMatch(/: user nab-sync may not, by policy "only-ours"$/);
   });
 
   test.each([...ownWords])('of %s is what the API server said of his own object', (reason) => {

@@ -212,10 +212,10 @@ describe('in the namespace of OADP', () => {
   test('a request waits while the namespaces cannot be listed', async () => {
     const world = deskWith([{ namespace: oadpNamespace, spec: { namespaceSelector: {} } }], {
       selected: { '': ['team-a'] },
-      faults: ['Unreachable', 'ServerError'],
+      faults: [undefined, 'Unreachable', 'ServerError'],
     });
     await world.clock.advance(0);
-    expect(world.status(oadpNamespace, 'request')).toEqual({ phase: 'Pending' });
+    expect(world.status(oadpNamespace, 'request')).toMatchObject({ phase: 'Running' });
     await world.clock.advance(10 * second);
     expect(world.status(oadpNamespace, 'request')).toMatchObject({ phase: 'Succeeded', namespaces: 1 });
   });
@@ -229,7 +229,7 @@ describe('in the namespace of OADP', () => {
 
   test('a request whose selector is not taken fails at once, and the others get their answers', async () => {
     // As a proxy says it that takes no address of this length.
-    const faults: DeskOptions['faults'] = [{ code: 'BadRequest', status: 414 }];
+    const faults: DeskOptions['faults'] = [undefined, 'BadRequest'];
     const world = deskWith([selecting('a'), selecting('b', 1)], { faults });
     await world.clock.advance(second);
     expect(world.status(oadpNamespace, 'a')).toMatchObject({
@@ -240,16 +240,26 @@ describe('in the namespace of OADP', () => {
     expect(world.told).toEqual(['Failed', 'Succeeded']);
   });
 
-  test.each([
-    { code: 'ServerError', status: 500 },
-    { code: 'Forbidden', status: 403 },
-  ] as const)('one whose list is answered with $status for minutes fails, and no sooner', async (fault) => {
-    const world = deskWith([selecting('a'), selecting('b', 1)], { faults: Array.from({ length: 10 }, () => fault) });
-    await world.clock.advance(10 * second);
-    expect(world.phases()).toMatchObject({ [`${oadpNamespace}/a`]: 'Pending' });
-    await world.clock.advance(170 * second);
-    expect(world.phases()).toEqual({ [`${oadpNamespace}/a`]: 'Failed', [`${oadpNamespace}/b`]: 'Succeeded' });
-  });
+  test.each(['ServerError', 'Forbidden', 'Unreachable', 'Malformed'] as const)(
+    'one whose list meets %s for two minutes fails, and no sooner, with those of the same selector',
+    async (code) => {
+      const faults: DeskOptions['faults'] = [undefined, ...Array.from({ length: 30 }, () => code)];
+      const world = deskWith([selecting('a'), { ...selecting('a', 1), name: 'same' }, selecting('b', 2)], { faults });
+      await world.clock.advance(115 * second);
+      expect(world.phases()).toEqual({
+        [`${oadpNamespace}/a`]: 'Running',
+        [`${oadpNamespace}/same`]: 'Pending',
+        [`${oadpNamespace}/b`]: 'Pending',
+      });
+      faults.splice(1);
+      await world.clock.advance(40 * second);
+      expect(world.phases()).toEqual({
+        [`${oadpNamespace}/a`]: 'Failed',
+        [`${oadpNamespace}/same`]: 'Failed',
+        [`${oadpNamespace}/b`]: 'Succeeded',
+      });
+    },
+  );
 
   test('one that is taken back while the namespaces cannot be listed keeps nobody', async () => {
     const world = deskWith([selecting('a'), selecting('b', 1)], {
@@ -331,26 +341,64 @@ describe('beside the nab-sync of another OADP', () => {
     expect(world.enqueued).toEqual([]);
   });
 
-  test.each([
-    ['of a namespace without backups', 'of-somebody-else'],
-    ['of a namespace with backups', 'team-a'],
-  ])(
-    'a request %s that it has taken up is its to answer, and those that came with it as well',
-    async (_, namespace) => {
-      const theirs: RequestShape = {
-        namespace,
-        name: 'theirs',
-        status: { phase: 'Running', oadpNamespace: 'other-adp' },
-      };
-      const world = deskWith([theirs]);
-      await world.clock.advance(120 * second);
+  const takenUp = (namespace: string, name: string): RequestShape => ({
+    namespace,
+    name,
+    status: { phase: 'Running', oadpNamespace: 'other-adp', startTime: '2026-01-01T00:00:00.000Z' },
+  });
+
+  test.each(['of-somebody-else', 'team-a'])(
+    'a request in %s that it has taken up is its to answer',
+    async (namespace) => {
+      const world = deskWith([takenUp(namespace, 'theirs')]);
+      await world.clock.advance(300 * second);
       expect(world.writes).toEqual([]);
     },
   );
 
+  test.each(['of-somebody-else', 'team-a'])(
+    'but in %s not for ever, since it may have been removed',
+    async (namespace) => {
+      const world = deskWith([takenUp(namespace, 'theirs')]);
+      await world.clock.advance(700 * second);
+      expect(world.phases()).toEqual({ [`${namespace}/theirs`]: 'Succeeded' });
+    },
+  );
+
+  test('what this one has taken up stays its own, whatever the other took up there', async () => {
+    const mine = takenUp('of-somebody-else', 'mine');
+    const world = deskWith([
+      takenUp('of-somebody-else', 'theirs'),
+      { ...mine, status: { ...mine.status, oadpNamespace } },
+    ]);
+    await world.clock.advance(60 * second);
+    expect(world.phases()).toEqual({ 'of-somebody-else/theirs': 'Running', 'of-somebody-else/mine': 'Succeeded' });
+  });
+
+  test('each request is answered once, by the one that has backups of its namespace', async () => {
+    const namespaces = ['team-a', 'team-b', 'of-nobody'];
+    const requests = namespaces.flatMap((namespace) => names(30).map((shape) => ({ ...shape, namespace })));
+    const world = deskWith([...requests, { namespace: 'openshift-other-adp' }, { namespace: oadpNamespace }]);
+    world.beside('openshift-other-adp', { backups: [veleroBackup({ namespace: 'team-b', nacuuid: 'b' })] });
+    await world.clock.advance(60 * second);
+    const answeredBy = (namespace: string): unknown[] => [
+      ...new Set(
+        [...world.objects.keys()]
+          .filter((key) => key.startsWith(`${namespace}/`))
+          .map((key) => objectAt(world.objects.get(key) ?? {}, 'status')['oadpNamespace']),
+      ),
+    ];
+    expect(answeredBy('team-a')).toEqual([oadpNamespace]);
+    expect(answeredBy('team-b')).toEqual(['openshift-other-adp']);
+    expect(answeredBy(oadpNamespace)).toEqual([oadpNamespace]);
+    expect(answeredBy('openshift-other-adp')).toEqual(['openshift-other-adp']);
+    expect(new Set(Object.values(world.phases()))).toEqual(new Set(['Succeeded']));
+    const answers = world.writes.filter((write) => write.startsWith('Succeeded'));
+    expect(new Set(answers).size).toBe(answers.length);
+  });
+
   test('requests that wait behind one that it has taken up, where nothing is known here, are left to it', async () => {
-    const theirs: RequestShape = { ...elsewhere, status: { phase: 'Running', oadpNamespace: 'other-adp' } };
-    const world = deskWith([theirs, { ...elsewhere, name: 'behind' }]);
+    const world = deskWith([takenUp(elsewhere.namespace, 'theirs'), { ...elsewhere, name: 'behind' }]);
     await world.clock.advance(120 * second);
     expect(world.writes).toEqual([]);
   });
@@ -358,7 +406,7 @@ describe('beside the nab-sync of another OADP', () => {
   test('a request that it takes up at the same time is its own', async () => {
     const faults: DeskOptions['faults'] = ['Conflict'];
     const world = deskWith([{}], { faults, reconciles: false });
-    world.make({ status: { phase: 'Running', oadpNamespace: 'other-adp' } });
+    world.make(takenUp('team-a', 'request'));
     world.reconcile('team-a');
     await world.clock.advance(60 * second);
     expect(world.phases()).toEqual({ 'team-a/request': 'Running' });

@@ -80,6 +80,24 @@ describe('a reconcile', () => {
     expect(outcomes(await reconcile())).toEqual({ a: 'created Missing', b: 'created Missing' });
   });
 
+  test('that meets a fault of ours when all is done reports what was done', async () => {
+    const { reconcile, context, client, lines } = reconcilerWorld({ backups: backupsNamed(['a']) });
+    const known = context.state.namespace.bind(context.state);
+    let looks = 0;
+    // Looked at for the record, then by the rules, and at last for the events.
+    const fault = vi.spyOn(context.state, 'namespace').mockImplementation((name) => {
+      looks += 1;
+      if (lines.length === 0 && client.calls.some(({ verb }) => verb === 'update')) throw new TypeError('no');
+      return known(name);
+    });
+    const report = await reconcile();
+    fault.mockRestore();
+    expect(looks).toBeGreaterThan(1);
+    expect(outcomes(report)).toEqual({ a: 'created Missing' });
+    expect(lines.at(-1)).toMatchObject({ level: 50, msg: 'reconcile failed' });
+    expect(outcomes(await reconcile())).toEqual({ a: 'present Present' });
+  });
+
   test('of a namespace that no backup claims does nothing and remembers nothing', async () => {
     const { reconcile, reconciler } = reconcilerWorld({ backups: [] });
     expect(await reconcile()).toEqual({ namespace: 'team-a', items: [], retry: undefined, againInMs: undefined });

@@ -14,21 +14,16 @@ import { veleroBackup } from '../../../support/gen/api-objects.ts';
 import { scene, usualPolicy, type SceneObjects } from '../../sync/support/scene.ts';
 import { requestObject, type RequestShape } from './sync-requests.ts';
 
-/** What a request runs into: no answer, or one with a status. */
-export type Fault = KubeErrorCode | { readonly code: KubeErrorCode; readonly status: number };
-
 export interface DeskOptions {
   readonly scene?: SceneObjects;
   readonly retention?: Retention;
   /** Namespaces, by label selector, that a list answers with. */
   readonly selected?: Readonly<Record<string, readonly string[]>>;
   /** What the next writes and lists run into, in order; undefined lets one through. */
-  readonly faults?: (Fault | undefined)[];
+  readonly faults?: (KubeErrorCode | undefined)[];
   /** Reconciles end by themselves as soon as they are asked for; default true. */
   readonly reconciles?: boolean;
   readonly isLeading?: () => boolean;
-  /** Of the nab-sync; default that of all these tests. */
-  readonly oadpNamespace?: string;
 }
 
 /** One write to a request, as `Running team-a/request`. */
@@ -52,6 +47,7 @@ export class DeskWorld {
   readonly items = new Map<string, readonly ItemResult[]>();
   desk: RequestDesk;
   #answering: Promise<void>;
+  readonly #others: Promise<void>[] = [];
   readonly #options: DeskOptions;
   readonly #deskOptions: RequestDeskOptions;
   #version = 100;
@@ -77,7 +73,7 @@ export class DeskWorld {
           this.store.set(key, record);
         },
       },
-      policy: { ...usualPolicy, oadpNamespace: options.oadpNamespace ?? usualPolicy.oadpNamespace },
+      policy: usualPolicy,
       state,
       onAnswered: (phase) => {
         this.told.push(phase);
@@ -118,10 +114,27 @@ export class DeskWorld {
     this.#answering = this.desk.run();
   }
 
+  /** The nab-sync of another OADP works on the same requests, for as long as this one; its reconciles are over at once. */
+  beside(oadpNamespace: string, objects: SceneObjects): void {
+    const desk: RequestDesk = new RequestDesk({
+      ...this.#deskOptions,
+      policy: { ...usualPolicy, oadpNamespace },
+      state: scene(objects).state,
+      enqueue: (namespaces) => {
+        for (const namespace of namespaces) {
+          queueMicrotask(() => {
+            desk.begin(namespace)({ namespace, items: [], retry: undefined, againInMs: undefined });
+          });
+        }
+      },
+    });
+    this.#others.push(desk.run());
+  }
+
   /** The time as leader ends; resolves when nothing of the desk runs any more. */
   async close(): Promise<void> {
     this.stop.abort();
-    await this.#answering;
+    await Promise.all([this.#answering, ...this.#others]);
   }
 
   reconcileSoon(namespace: string): void {
@@ -177,15 +190,13 @@ export class DeskWorld {
   }
 
   #fault(verb: string): void {
-    const fault = this.#options.faults?.shift();
-    if (fault !== undefined) throw failure(verb, fault);
+    const code = this.#options.faults?.shift();
+    if (code !== undefined) throw failure(verb, code);
   }
 }
 
-function failure(verb: string, fault: Fault): KubeError {
-  const { code, status } = typeof fault === 'string' ? { code: fault, status: undefined } : fault;
-  const resource = 'nonadminbackupsyncrequests.sync.oadp.openshift.io';
-  return new KubeError({ code, status, verb, resource, message: code });
+function failure(verb: string, code: KubeErrorCode): KubeError {
+  return new KubeError({ code, verb, resource: 'nonadminbackupsyncrequests.sync.oadp.openshift.io', message: code });
 }
 
 /** What became of a backup of team-a. */

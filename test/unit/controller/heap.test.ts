@@ -1,0 +1,28 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { Heap } from '../../../src/controller/heap.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+test('memory is spared two seconds after the last write, and time from the next one on', () => {
+  const flags: string[] = [];
+  const heap = new Heap((flag) => {
+    flags.push(flag);
+  });
+  for (let write = 0; write < 5; write += 1) {
+    heap.work();
+    vi.advanceTimersByTime(1900);
+  }
+  expect(flags).toEqual([]);
+  vi.advanceTimersByTime(100);
+  expect(flags).toEqual(['--optimize-for-size']);
+  heap.work();
+  heap.work();
+  expect(flags).toEqual(['--optimize-for-size', '--no-optimize-for-size']);
+  vi.advanceTimersByTime(60_000);
+  expect(flags).toEqual(['--optimize-for-size', '--no-optimize-for-size', '--optimize-for-size']);
+});
