@@ -300,7 +300,10 @@ class Controller {
   #enqueue(dirty: Iterable<string>, resource: Resource): void {
     if (resource === backupStorageLocations) this.#period.settle();
     const priority = resource === namespaces ? urgency.namespace : urgency.change;
-    for (const namespace of dirty) this.#queue?.add(namespace, priority);
+    for (const namespace of dirty) {
+      this.#queue?.add(namespace, priority);
+      if (resource === namespaces) this.#reconciler.hurry(namespace);
+    }
   }
 
   async #reconcile(namespace: string, priority: number, term: Term): Promise<NextLook> {

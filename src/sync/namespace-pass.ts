@@ -63,8 +63,8 @@ export interface PassContext {
 }
 
 export interface PassOptions {
-  /** Where its creates wait for a slot. */
-  readonly lane: Exclude<Lane, 'status'>;
+  /** Where its creates wait for a slot; asked each time, since the namespace may change meanwhile. */
+  readonly lane: () => Exclude<Lane, 'status'>;
   /** Nothing says that the namespace takes NABs: one create, and later one status, goes ahead alone before the others. */
   readonly probe: boolean;
   /**
@@ -273,8 +273,10 @@ export class NamespacePass {
     const item = this.#creates.pop();
     if (item === undefined) return undefined;
     return () =>
-      this.#context.slots.run(this.#options.lane, () =>
-        this.#settleErrors(item, this.#creating, () => this.#create(item)),
+      this.#context.slots.run(
+        this.#options.lane(),
+        () => this.#settleErrors(item, this.#creating, () => this.#create(item)),
+        item.backup.claim.namespace,
       );
   }
 

@@ -78,6 +78,8 @@ const singleLines = 20;
 export class Reconciler {
   readonly #context: ReconcilerContext;
   readonly #memories = new Map<string, Memory>();
+  /** Namespaces that are being reconciled; `live`: they changed just before, or meanwhile. */
+  readonly #running = new Map<string, { live: boolean }>();
   /** Every kind of fact that was told, by its words. */
   readonly #facts = new Map<string, Fact>();
 
@@ -91,15 +93,19 @@ export class Reconciler {
     const memory = this.#memories.get(namespace) ?? nothing;
     const backups = [...state.backupsOf(namespace)];
     let items: ItemResult[] | undefined;
+    const running = { live: options.live };
+    this.#running.set(namespace, running);
     try {
       const record = state.namespace(namespace);
-      items = await this.#pass(backups, memory, record, options);
+      items = await this.#pass(backups, memory, record, options, running);
       this.#tell(namespace, memory, items);
       this.#remember(namespace, record, memory, items);
     } catch (error) {
       log.error({ err: error, namespace }, 'reconcile failed');
       // What was written was written, whatever went wrong after it.
       items ??= backups.map((backup) => faulty(backup, error));
+    } finally {
+      this.#running.delete(namespace);
     }
     return { namespace, items, retry: retryOf(items), againInMs: againInMs(items, now()) };
   }
@@ -109,6 +115,7 @@ export class Reconciler {
     memory: Memory,
     record: NamespaceRecord | undefined,
     options: ReconcileOptions,
+    running: { readonly live: boolean },
   ): Promise<ItemResult[]> {
     const { state, policy, now } = this.#context;
     const world = worldAt(policy, state, now());
@@ -121,13 +128,24 @@ export class Reconciler {
       else spared.push(reprieve);
     }
     const pass = new NamespacePass(this.#context, {
-      lane: options.live ? 'liveCreate' : 'create',
+      lane: () => (running.live ? 'liveCreate' : 'create'),
       probe: !memory.takesNabs,
       failedIn: memory.failedIn,
       stop: options.stop,
       isLeading: options.isLeading,
     });
     return [...(await pass.run(work)), ...spared];
+  }
+
+  /**
+   * Something just happened to a namespace. If it is being reconciled, its creates go ahead of a resync's from here on: those
+   * that wait may be for a namespace that is gone by now, and keep the next reconcile from the one that was made anew.
+   */
+  hurry(namespace: string): void {
+    const running = this.#running.get(namespace);
+    if (running === undefined) return;
+    running.live = true;
+    this.#context.slots.hurry(namespace);
   }
 
   /** The latest result of every backup that was reconciled, counted. */

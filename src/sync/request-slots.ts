@@ -1,3 +1,5 @@
+import partition from 'lodash/partition.js';
+
 /** What a request is for, in the order in which it gets a slot. */
 export type Lane =
   /** Makes a NAB visible in a namespace that just changed: a tenant may be waiting for it. */
@@ -9,6 +11,12 @@ export type Lane =
   | 'create'
   | 'status';
 
+/** Work that waits for its slot. */
+interface Waiting {
+  readonly begin: () => void;
+  readonly namespace: string | undefined;
+}
+
 /** Of so many slots that are given away while creates wait, one goes to a status that waits as well. */
 const statusShare = 16;
 
@@ -18,7 +26,7 @@ const statusShare = 16;
  */
 export class RequestSlots {
   readonly #limit: { readonly current: number };
-  readonly #waiting: Readonly<Record<Lane, (() => void)[]>> = { liveCreate: [], create: [], status: [] };
+  readonly #waiting: Record<Lane, Waiting[]> = { liveCreate: [], create: [], status: [] };
   #taken = 0;
   /** Slots given away since a status last had one. */
   #sinceStatus = 0;
@@ -28,12 +36,13 @@ export class RequestSlots {
     this.#limit = limit;
   }
 
-  /** Runs `work` when a slot is free. Rejects as it rejects. */
-  async run<T>(lane: Lane, work: () => Promise<T>): Promise<T> {
+  /** Runs `work` when a slot is free; `namespace` is for `hurry`. Rejects as it rejects. */
+  async run<T>(lane: Lane, work: () => Promise<T>, namespace?: string): Promise<T> {
     const turn = Promise.withResolvers<undefined>();
-    this.#waiting[lane].push(() => {
+    const begin = (): void => {
       turn.resolve(undefined);
-    });
+    };
+    this.#waiting[lane].push({ begin, namespace });
     this.#giveAway();
     await turn.promise;
     try {
@@ -44,16 +53,23 @@ export class RequestSlots {
     }
   }
 
+  /** The creates of a namespace that wait already go ahead as those of one that just changed. */
+  hurry(namespace: string): void {
+    const [hurried, others] = partition(this.#waiting.create, (waiting) => waiting.namespace === namespace);
+    this.#waiting.create = others;
+    this.#waiting.liveCreate.push(...hurried);
+  }
+
   #giveAway(): void {
     while (this.#taken < this.#limit.current) {
-      const begin = this.#next();
-      if (begin === undefined) return;
+      const next = this.#next();
+      if (next === undefined) return;
       this.#taken += 1;
-      begin();
+      next.begin();
     }
   }
 
-  #next(): (() => void) | undefined {
+  #next(): Waiting | undefined {
     const { liveCreate, create, status } = this.#waiting;
     const statusFirst = this.#sinceStatus >= statusShare - 1;
     const first = (statusFirst ? status.shift() : undefined) ?? liveCreate.shift() ?? create.shift();

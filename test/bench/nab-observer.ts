@@ -26,7 +26,7 @@ const watchEvent = z.object({
   object: z.object({
     metadata: z.object({ name: z.string(), namespace: z.string(), resourceVersion: z.string() }),
     status: z
-      .object({ phase: z.string().optional(), veleroBackup: z.object({ spec: z.unknown() }).optional() })
+      .object({ phase: z.string().optional(), veleroBackup: z.object({ spec: z.unknown().optional() }).optional() })
       .optional(),
   }),
 });

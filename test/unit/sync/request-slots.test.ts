@@ -46,6 +46,30 @@ describe('when requests wait for a slot', () => {
     expect(order).toEqual(['live', 'create', 'status']);
   });
 
+  test('creates of a namespace that changes meanwhile go ahead of the others', async () => {
+    const slots = new RequestSlots({ current: 1 });
+    const holder = held();
+    const order: string[] = [];
+    const done = [slots.run('create', holder.work, 'team-a')];
+    for (const [lane, namespace] of [
+      ['create', 'team-a'],
+      ['status', 'team-b'],
+      ['create', 'team-b'],
+      ['liveCreate', 'team-c'],
+      ['create', 'team-b'],
+    ] as const) {
+      const work = async (): Promise<void> => {
+        await Promise.resolve();
+        order.push(`${lane} ${namespace}`);
+      };
+      done.push(slots.run(lane, work, namespace));
+    }
+    slots.hurry('team-b');
+    holder.end();
+    await Promise.all(done);
+    expect(order).toEqual(['liveCreate team-c', 'create team-b', 'create team-b', 'create team-a', 'status team-b']);
+  });
+
   test('equals go in the order in which they came', async () => {
     const order = await orderOf([
       ['status', 's1'],
