@@ -98,6 +98,29 @@ describe('a reconcile', () => {
     expect(outcomes(await reconcile())).toEqual({ a: 'present Present' });
   });
 
+  test.each([
+    ['hurries when its namespace changes meanwhile', 'team-a', ['get daily', 'other']],
+    ['does not hurry when another one does', 'team-b', ['other', 'get daily']],
+  ])('%s', async (_, changed, expected) => {
+    const order: string[] = [];
+    const { reconcile, reconciler, context } = reconcilerWorld({ backups: backupsNamed(['daily']) }, (call) => {
+      if (call.verb === 'get') order.push(`get ${call.name}`);
+      return undefined;
+    });
+    const { promise: held, resolve: release } = Promise.withResolvers<undefined>();
+    const holding = context.slots.run('create', () => held);
+    const other = context.slots.run('create', async () => {
+      await Promise.resolve();
+      order.push('other');
+    });
+    const report = reconcile();
+    reconciler.hurry(changed);
+    release(undefined);
+    await Promise.all([holding, other]);
+    expect(outcomes(await report)).toEqual({ daily: 'created Missing' });
+    expect(order).toEqual(expected);
+  });
+
   test('of a namespace that no backup claims does nothing and remembers nothing', async () => {
     const { reconcile, reconciler } = reconcilerWorld({ backups: [] });
     expect(await reconcile()).toEqual({ namespace: 'team-a', items: [], retry: undefined, againInMs: undefined });
