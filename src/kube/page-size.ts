@@ -13,7 +13,7 @@ export interface PageSizeOptions {
  * In a long list a page may have this part of the bytes that came before it, up to the bound: it adds little to the memory that
  * the list takes anyway, while many small pages cost the API server dear. docs/performance.md has figures.
  */
-const shareOfList = 64;
+const shareOfList = 256;
 const maxTargetBytes = 4 * MIB;
 
 /**
