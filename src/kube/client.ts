@@ -512,7 +512,6 @@ async function readBody(
   }
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  // Not by way of `eachChunk`: this is on the path of every request.
   for await (const chunk of body as AsyncIterable<unknown>) {
     if (!(chunk instanceof Uint8Array)) continue;
     bytes += chunk.length;
@@ -530,14 +529,9 @@ function discard(body: Dispatcher.ResponseData['body']): void {
   body.destroy();
 }
 
-async function* eachChunk(body: AsyncIterable<unknown>): AsyncGenerator<Uint8Array, void, void> {
-  for await (const chunk of body) {
-    if (chunk instanceof Uint8Array) yield chunk;
-  }
-}
-
 async function* eachExtending(body: AsyncIterable<unknown>, idle: Deadline): AsyncGenerator<Uint8Array, void, void> {
-  for await (const chunk of eachChunk(body)) {
+  for await (const chunk of body) {
+    if (!(chunk instanceof Uint8Array)) continue;
     idle.extend();
     yield chunk;
   }

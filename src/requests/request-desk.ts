@@ -204,11 +204,16 @@ export class RequestDesk {
       .sort(earlierFirst);
   }
 
+  /** Those that this nab-sync has taken up or answered. */
+  #ours(namespace: string): SyncRequestRecord[] {
+    const { oadpNamespace } = this.#options.policy;
+    return [...this.#known(namespace)].filter(({ takenUpBy }) => takenUpBy === oadpNamespace);
+  }
+
   #expendable(namespace: string): SyncRequestRecord[] {
-    const { retention, clock, policy } = this.#options;
+    const { retention, clock } = this.#options;
     // Those of another OADP's nab-sync are kept or not as that one was told.
-    const ours = [...this.#known(namespace)].filter(({ takenUpBy }) => takenUpBy === policy.oadpNamespace);
-    return expendable(ours, retention, clock.now());
+    return expendable(this.#ours(namespace), retention, clock.now());
   }
 
   /** Answers a request, and all that ask for the same and wait by the time that its sync begins. */
@@ -330,8 +335,7 @@ export class RequestDesk {
 
   /** How the syncs went that this nab-sync made for requests of a namespace. */
   #historyOf(namespace: string): History | undefined {
-    const { oadpNamespace } = this.#options.policy;
-    return latestHistory([...this.#known(namespace)].filter(({ takenUpBy }) => takenUpBy === oadpNamespace));
+    return latestHistory(this.#ours(namespace));
   }
 
   /** Why a request cannot be carried out; undefined where it can. */
@@ -359,9 +363,7 @@ export class RequestDesk {
     return [...state.claimedNamespaces()].filter((name) => selected?.has(name) ?? true);
   }
 
-  /**
-   * Asks the API server, which knows the labels; the cache of namespaces does not keep them.
-   */
+  /** Asks the API server, which knows the labels; the cache of namespaces does not keep them. */
   async #selectedNamespaces(request: SyncRequestRecord, labelSelector: string): Promise<ReadonlySet<string> | Refusal> {
     const { client, clock, random, stop } = this.#options;
     const names = new Set<string>();

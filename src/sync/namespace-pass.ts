@@ -560,7 +560,7 @@ export class NamespacePass {
     const failure = toWriteFailure(error);
     if (failure.rest === 'doubt') progress.doubts += 1;
     if (failure.rest === 'stop' || progress.doubts >= doubtsAllowed) progress.stopped ??= failure;
-    this.#set(item, failed(failure));
+    this.#set(item, failedResult(failure));
   }
 
   /** The namespace is gone for this item and so for all that follow. */
@@ -585,7 +585,7 @@ export class NamespacePass {
       rest: 'stop',
       retryAfterMs: stopped?.retryAfterMs,
     };
-    this.#set(item, { ...failed(failure), untried: true });
+    this.#set(item, { ...failedResult(failure), untried: true });
   }
 
   #skip(item: Decided, reason: Decision['reason'], message: string): void {
@@ -629,7 +629,8 @@ export class NamespacePass {
   }
 }
 
-function failed(failure: WriteFailure): Omit<ItemResult, 'backup'> {
+/** The result of a backup whose write failed. */
+export function failedResult(failure: WriteFailure): Omit<ItemResult, 'backup'> {
   return { outcome: 'failed', reason: failure.reason, message: failure.message, failure };
 }
 

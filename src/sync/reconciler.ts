@@ -4,7 +4,14 @@ import type { BackupRecord } from '../oadp/backup.ts';
 import type { NamespaceRecord } from '../oadp/namespace.ts';
 import { rfc3339Seconds } from '../oadp/read.ts';
 import { decide, worldAt } from './decide.ts';
-import { NamespacePass, type Decided, type ItemResult, type PassContext, type PassOptions } from './namespace-pass.ts';
+import {
+  failedResult,
+  NamespacePass,
+  type Decided,
+  type ItemResult,
+  type PassContext,
+  type PassOptions,
+} from './namespace-pass.ts';
 import { toWriteFailure, type WriteFailure } from './failure.ts';
 import { tellNews, type EventSink } from './notices.ts';
 import type { Decision, Reason } from './reasons.ts';
@@ -35,7 +42,6 @@ export interface NamespaceReport {
 interface PermanentFailure {
   readonly backupVersion: string;
   readonly namespaceVersion: string | undefined;
-  readonly reason: Reason;
   readonly failure: WriteFailure;
 }
 
@@ -103,7 +109,7 @@ export class Reconciler {
     } catch (error) {
       log.error({ err: error, namespace }, 'reconcile failed');
       // What was written was written, whatever went wrong after it.
-      items ??= backups.map((backup) => faulty(backup, error));
+      items ??= backups.map((backup) => ({ backup, ...failedResult(toWriteFailure(error)) }));
     } finally {
       this.#running.delete(namespace);
     }
@@ -180,12 +186,12 @@ export class Reconciler {
     const passes = memory.passes + 1;
     const failedIn = new Map<string, number>();
     for (const item of items) {
-      const { backup, outcome, reason, failure, untried } = item;
+      const { backup, outcome, failure, untried } = item;
       const failedLast = untried === true ? memory.failedIn.get(backup.name) : passes;
       if (outcome === 'failed' && failedLast !== undefined) failedIn.set(backup.name, failedLast);
       if (failure?.permanent === true) {
         const backupVersion = versionOf(backup);
-        permanent.set(backup.name, { backupVersion, namespaceVersion: record?.resourceVersion, reason, failure });
+        permanent.set(backup.name, { backupVersion, namespaceVersion: record?.resourceVersion, failure });
       }
       const before = memory.recurrences.get(backup.name);
       const recurrence = isWritten(item) ? writtenAgain(before, record?.uid, now) : before;
@@ -259,19 +265,13 @@ function sparedFor(
   if (action !== 'create' && action !== 'repair') return undefined;
   const known = memory.permanent.get(backup.name);
   if (known?.backupVersion === versionOf(backup) && known.namespaceVersion === record?.resourceVersion) {
-    const { failure } = known;
-    return { backup, outcome: 'failed', reason: known.reason, message: failure.message, failure };
+    return { backup, ...failedResult(known.failure) };
   }
   const recurrence = memory.recurrences.get(backup.name);
   const until = writableAt(recurrence, record?.uid, now);
   if (until === undefined) return undefined;
   const message = `Its NonAdminBackup was written ${String(recurrence?.count)} times in a row, and somebody keeps removing or changing it; tried again at ${rfc3339Seconds(until)}.`;
   return { backup, outcome: 'waiting', reason, message, until };
-}
-
-function faulty(backup: BackupRecord, error: unknown): ItemResult {
-  const failure = toWriteFailure(error);
-  return { backup, outcome: 'failed', reason: failure.reason, message: failure.message, failure };
 }
 
 function versionOf({ uid, resourceVersion }: { uid: string; resourceVersion: string }): string {

@@ -2,10 +2,12 @@ import type { ItemResult } from './namespace-pass.ts';
 import type { FailureReason, Reason } from './reasons.ts';
 
 /**
- * What a tenant is told of a failure, where the words of the API server are not his to read: a Forbidden names our rights, a
- * connection that breaks names hosts. `undefined`: those words are about his own object, and help him.
+ * What a tenant is told where the words of the API server are not his to read: a Forbidden names our rights, a connection that
+ * breaks names hosts. `undefined`: those words are about his own object, and help him. Of the decisions, which have words of
+ * our own, BeingDeleted holds what Velero reports of the deletion.
  */
-const failures: Readonly<Record<FailureReason, string | undefined>> = {
+const instead: Readonly<Partial<Record<Reason, string | undefined>>> = {
+  BeingDeleted: 'The Backup is being deleted, or is already gone.',
   QuotaDenied: undefined,
   AdmissionDenied: undefined,
   Invalid: undefined,
@@ -19,18 +21,12 @@ const failures: Readonly<Record<FailureReason, string | undefined>> = {
   ServerError: 'The API server had an error; it is tried again by itself.',
   Aborted: 'nab-sync was stopping; it is tried again by itself.',
   InternalError: 'A fault of nab-sync, of which its log says more to the admin; it is tried again by itself.',
-};
-
-/** Decisions have words of our own, but for this one, which holds what Velero reports of the deletion. */
-const instead: ReadonlyMap<Reason, string | undefined> = new Map<Reason, string | undefined>([
-  ...(Object.entries(failures) as [FailureReason, string | undefined][]),
-  ['BeingDeleted', 'The Backup is being deleted, or is already gone.'],
-]);
+} satisfies Record<FailureReason | 'BeingDeleted', string | undefined>;
 
 /** A policy may name who it refused. */
 const account = /system:serviceaccounts?:[\w.:-]+/g;
 
 /** What a tenant is told of a result in his namespace. The admin is told its own message. */
 export function messageForTenant({ reason, message }: Pick<ItemResult, 'reason' | 'message'>): string {
-  return (instead.get(reason) ?? message).replace(account, 'nab-sync');
+  return (instead[reason] ?? message).replace(account, 'nab-sync');
 }
