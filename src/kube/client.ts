@@ -2,8 +2,9 @@ import { createSecureContext, type ConnectionOptions } from 'node:tls';
 import { errors, Pool, ProxyAgent, type Dispatcher } from 'undici';
 import type { Connection } from './connection.ts';
 import type { Credentials, TlsMaterial } from './credentials.ts';
-import { startDeadline, untilAborted, type Deadline } from './deadline.ts';
+import { Deadline, untilAborted } from './deadline.ts';
 import { KubeError, type KubeErrorCode } from './errors.ts';
+import { exchange } from './exchange.ts';
 import { isJsonObject, objectAt, printable, stringAt } from './json.ts';
 import { errorCode } from './kubeconfig-file.ts';
 import { qualifiedName, resourcePath, type JsonObject, type ObjectRef, type Resource } from './resource.ts';
@@ -59,8 +60,8 @@ export interface RequestInfo {
   /** HTTP status, if there was an answer. */
   readonly status: number | undefined;
   readonly seconds: number;
-  /** The server's clock by its answer, in milliseconds since the epoch, of which it tells whole seconds. */
-  readonly serverTime?: number;
+  /** The server's clock as its answer has it, in HTTP's format and whole seconds. */
+  readonly date?: string;
 }
 
 export interface KubeClientOptions {
@@ -120,7 +121,7 @@ interface Call extends RequestFacts {
 
 /** What ends a request, and how to tell the two apart. */
 interface Limits {
-  readonly signal: AbortSignal;
+  readonly deadline: Deadline;
   readonly expired: () => boolean;
   readonly caller: AbortSignal | undefined;
   /** The words for a time that is up. */
@@ -132,6 +133,14 @@ interface Pools {
   readonly requests: Dispatcher;
   readonly watches: Dispatcher;
 }
+
+/** What came back: the body of a success as the caller wants it, of anything else as it is. */
+type Reply<B> = Pick<Dispatcher.ResponseData, 'headers'> & { readonly status: number } & (
+    { readonly ok: true; readonly body: B } | { readonly ok: false; readonly body: Buffer | undefined }
+  );
+
+/** Sends a request over one of the pools. */
+type Send<B> = (pools: Pools, request: Dispatcher.DispatchOptions) => Promise<Reply<B>>;
 
 /**
  * The few verbs of the Kubernetes API that this program uses, over pooled keep-alive connections. Every call has a
@@ -236,16 +245,18 @@ export class KubeClient {
         timeoutSeconds: options.timeoutSeconds.toString(),
       },
     };
-    using total = startDeadline(options.timeoutSeconds * 1000 + this.#settings.watchGraceMs, options.signal);
-    using idle = startDeadline(this.#settings.readTimeoutMs, total.signal);
+    using total = new Deadline(options.timeoutSeconds * 1000 + this.#settings.watchGraceMs, options.signal);
+    using idle = new Deadline(this.#settings.readTimeoutMs, total.signal);
     const limits: Limits = {
-      signal: idle.signal,
+      deadline: idle,
       expired: () => total.expired || idle.expired,
       caller: options.signal,
       late: 'the server went silent or did not end the watch in time',
     };
     try {
-      const { body } = await this.#open(call, limits, (pools) => pools.watches);
+      const body = await this.#authorized(call, limits, ({ watches }, request) =>
+        openStream(watches, { ...request, signal: idle.signal }),
+      );
       idle.extend(options.idleTimeoutMs ?? WATCH_IDLE_MS);
       options.onOpen?.();
       yield* readWatchEvents(eachExtending(body, idle), call, this.#settings.maxEventBytes);
@@ -284,17 +295,17 @@ export class KubeClient {
     defaultTimeoutMs: number,
   ): Promise<{ object: JsonObject; bytes: number }> {
     const timeoutMs = options.timeoutMs ?? defaultTimeoutMs;
-    using deadline = startDeadline(timeoutMs, options.signal);
+    using deadline = new Deadline(timeoutMs, options.signal);
     const limits: Limits = {
-      signal: deadline.signal,
+      deadline,
       expired: () => deadline.expired,
       caller: options.signal,
       late: `no answer within ${timeoutMs / 1000} s`,
     };
     try {
-      const { body, headers } = await this.#open(call, limits, (pools) => pools.requests);
-      const length = Number(headers['content-length']);
-      const answer = await readBody(body, call.maxBytes, length);
+      const answer = await this.#authorized(call, limits, ({ requests }, request) =>
+        wholeAnswer(requests, request, deadline, call.maxBytes),
+      );
       if (answer === undefined) {
         throw requestError(call, 'TooLarge', `an answer of more than ${call.maxBytes} bytes`, { status: 200 });
       }
@@ -308,40 +319,36 @@ export class KubeClient {
     }
   }
 
-  /** Sends the request and resolves with a success whose body is still to be read. */
-  async #open(call: Call, limits: Limits, choose: (pools: Pools) => Dispatcher): Promise<Dispatcher.ResponseData> {
-    const credentials = await this.#credentials(call, this.#connection.credentials(), limits);
+  /** Sends the request with our credentials on it and resolves with the body of a success. */
+  async #authorized<B>(call: Call, limits: Limits, send: Send<B>): Promise<B> {
+    const known = this.#connection.credentials();
+    const credentials = known instanceof Promise ? await this.#credentials(call, known, limits) : known;
     try {
-      return await this.#attempt(call, credentials, limits, choose);
+      return await this.#attempt(call, credentials, limits, send);
     } catch (error) {
       if (!(error instanceof KubeError) || error.code !== 'Unauthorized') throw error;
       const fresh = await this.#credentials(call, this.#connection.reload(credentials), limits);
-      return await this.#attempt(call, fresh, limits, choose);
+      return await this.#attempt(call, fresh, limits, send);
     }
   }
 
-  async #credentials(call: Call, reading: Promise<Credentials>, limits: Limits): Promise<Credentials> {
+  async #credentials(call: Call, reading: Promise<Credentials>, { deadline }: Limits): Promise<Credentials> {
     try {
-      return await untilAborted(reading, limits.signal);
+      return await untilAborted(reading, deadline.signal);
     } catch (error) {
-      if (limits.signal.aborted) throw error;
+      if (deadline.over) throw error;
       const detail = printable(error instanceof Error ? error.message : 'no credentials', 300);
       throw requestError(call, 'Unauthorized', `cannot get credentials: ${detail}`, { cause: error });
     }
   }
 
-  async #attempt(
-    call: Call,
-    credentials: Credentials,
-    limits: Limits,
-    choose: (pools: Pools) => Dispatcher,
-  ): Promise<Dispatcher.ResponseData> {
+  async #attempt<B>(call: Call, credentials: Credentials, limits: Limits, send: Send<B>): Promise<B> {
     const started = performance.now();
     let status: number | undefined;
     let code: RequestInfo['code'] = 'Unreachable';
-    let date = Number.NaN;
+    let date: unknown;
     try {
-      const answer = await choose(this.#poolsFor(credentials.tls)).request({
+      const reply = await send(this.#poolsFor(credentials.tls), {
         origin: this.#origin,
         path: this.#path(call),
         method: call.method,
@@ -352,19 +359,17 @@ export class KubeClient {
           ...credentials.headers,
         },
         ...(call.body === undefined ? {} : { body: call.body }),
-        signal: limits.signal,
       });
-      status = answer.statusCode;
-      date = Date.parse(String(answer.headers['date']));
-      if (status >= 200 && status < 300) {
+      status = reply.status;
+      date = reply.headers['date'];
+      if (reply.ok) {
         code = 'OK';
-        return answer;
+        return reply.body;
       }
-      const body = await readBody(answer.body, MAX_ERROR_BYTES, undefined);
-      const retryAfter = answer.headers['retry-after'];
+      const retryAfter = reply.headers['retry-after'];
       throw statusError(call, {
         status,
-        body: body === undefined ? undefined : parseJson(body),
+        body: reply.body === undefined ? undefined : parseJson(reply.body),
         retryAfter: Array.isArray(retryAfter) ? retryAfter[0] : retryAfter,
       });
     } catch (error) {
@@ -378,7 +383,7 @@ export class KubeClient {
         code,
         status,
         seconds: (performance.now() - started) / 1000,
-        ...(Number.isFinite(date) && { serverTime: date }),
+        ...(typeof date === 'string' && { date }),
       });
     }
   }
@@ -392,11 +397,12 @@ export class KubeClient {
   }
 
   #path(call: Call): string {
+    const path = this.#basePath + resourcePath(call.resource, call.ref);
+    if (call.query === undefined) return path;
     const query = new URLSearchParams();
-    for (const [name, value] of Object.entries(call.query ?? {})) {
+    for (const [name, value] of Object.entries(call.query)) {
       if (value !== undefined) query.set(name, value);
     }
-    const path = this.#basePath + resourcePath(call.resource, call.ref);
     return query.size === 0 ? path : `${path}?${query.toString()}`;
   }
 
@@ -500,19 +506,41 @@ function withBody(call: Call, body: JsonObject, contentType: string): Call {
   }
 }
 
-/** The whole body, or undefined when it is over the cap; then the connection is gone as well. */
-async function readBody(
-  body: Dispatcher.ResponseData['body'],
+function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
+}
+
+/** The whole body of a success, or undefined where it is longer than `maxBytes`. */
+async function wholeAnswer(
+  dispatcher: Dispatcher,
+  request: Dispatcher.DispatchOptions,
+  deadline: Deadline,
   maxBytes: number,
-  announced: number | undefined,
-): Promise<Buffer | undefined> {
-  if (announced !== undefined && announced > maxBytes) {
-    discard(body);
-    return undefined;
-  }
+): Promise<Reply<Buffer | undefined>> {
+  const answer = await exchange({
+    dispatcher,
+    request,
+    deadline,
+    maxBytes: (status) => (isSuccess(status) ? maxBytes : MAX_ERROR_BYTES),
+  });
+  return { ok: isSuccess(answer.status), ...answer };
+}
+
+/** A success whose body is still to come. */
+async function openStream(
+  dispatcher: Dispatcher,
+  request: Dispatcher.RequestOptions,
+): Promise<Reply<AsyncIterable<unknown>>> {
+  const { statusCode: status, headers, body } = await dispatcher.request(request);
+  if (isSuccess(status)) return { ok: true, status, headers, body };
+  return { ok: false, status, headers, body: await readBody(body, MAX_ERROR_BYTES) };
+}
+
+/** The whole body, or undefined when it is over the cap; then the connection is gone as well. */
+async function readBody(body: AsyncIterable<unknown>, maxBytes: number): Promise<Buffer | undefined> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for await (const chunk of body as AsyncIterable<unknown>) {
+  for await (const chunk of body) {
     if (!(chunk instanceof Uint8Array)) continue;
     bytes += chunk.length;
     // Leaving the loop destroys the body, and with it the connection that would have to carry the rest.
@@ -520,13 +548,6 @@ async function readBody(
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, bytes);
-}
-
-/** Closes the connection instead of reading on. */
-function discard(body: Dispatcher.ResponseData['body']): void {
-  // A body that is destroyed unread reports that as an error of its own, and nobody else listens.
-  body.on('error', () => undefined);
-  body.destroy();
 }
 
 async function* eachExtending(body: AsyncIterable<unknown>, idle: Deadline): AsyncGenerator<Uint8Array, void, void> {

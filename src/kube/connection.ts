@@ -5,7 +5,7 @@ import { createSecureContext } from 'node:tls';
 import isEqual from 'lodash/isEqual.js';
 import { ConfigurationError } from './configuration-error.ts';
 import type { Credentials } from './credentials.ts';
-import { startDeadline, untilAborted } from './deadline.ts';
+import { Deadline, untilAborted } from './deadline.ts';
 import { fileProblem, readKubeconfig, type KubeconfigTarget } from './kubeconfig-file.ts';
 import { stringAt } from './json.ts';
 import type { JsonObject } from './resource.ts';
@@ -35,8 +35,11 @@ export interface Connection {
   /** Where the CA comes from, for error messages. */
   readonly caSource: string;
   readonly proxyUrl: string | undefined;
-  /** The current credentials; files and plugins are asked again when the last answer is older than a few seconds. */
-  credentials(): Promise<Credentials>;
+  /**
+   * The current credentials; files and plugins are asked again when the last answer is older than a few seconds. No promise
+   * where nothing has to be asked, since every request comes by here.
+   */
+  credentials(): Credentials | Promise<Credentials>;
   /** Credentials read afresh because the server refused `refused`; many callers at once cause one reading. */
   reload(refused: Credentials): Promise<Credentials>;
 }
@@ -211,17 +214,21 @@ class KubeConfigConnection implements Connection {
     this.#readFresh = credentialsReader(target);
   }
 
-  async credentials(): Promise<Credentials> {
+  credentials(): Credentials | Promise<Credentials> {
     const current = this.#current;
     if (current === undefined) return this.#read();
-    if (performance.now() - current.readAt < CREDENTIALS_TTL_MS) return current.credentials;
+    const isFresh = performance.now() - current.readAt < CREDENTIALS_TTL_MS;
+    return isFresh ? current.credentials : this.#readOrKeep(current.credentials);
+  }
+
+  async #readOrKeep(known: Credentials): Promise<Credentials> {
     try {
       return await this.#read();
     } catch {
       // A token file that is being replaced, a plugin that stumbled: what we have may still be good. If it is not, the
       // server says 401 and `reload` reports the fault.
-      this.#current = { credentials: current.credentials, readAt: performance.now() };
-      return current.credentials;
+      this.#current = { credentials: known, readAt: performance.now() };
+      return known;
     }
   }
 
@@ -250,7 +257,7 @@ class KubeConfigConnection implements Connection {
   }
 
   async #readNow(): Promise<Credentials> {
-    using deadline = startDeadline(CREDENTIALS_DEADLINE_MS);
+    using deadline = new Deadline(CREDENTIALS_DEADLINE_MS);
     const fresh = await untilAborted(this.#readFresh(), deadline.signal);
     const known = this.#current?.credentials;
     const tls = known !== undefined && isEqual(known.tls, fresh.tls) ? known.tls : fresh.tls;

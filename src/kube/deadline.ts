@@ -1,44 +1,78 @@
-/** Aborts when its time is up or when the caller's signal is, and remembers which of the two it was. */
-export interface Deadline extends Disposable {
-  readonly signal: AbortSignal;
-  readonly expired: boolean;
-  /** Starts the time anew, with another length if given. */
-  extend(ms?: number): void;
-}
-
 /**
- * A deadline that leaves nothing behind. `AbortSignal.any([signal, AbortSignal.timeout(ms)])` would do the same, but
- * keeps each timer until it fires and a link to the caller's signal until it is collected: at thousands of requests a
- * second under one long-lived signal that is a leak in all but name.
+ * A time limit that is also over when the caller's signal is aborted, and remembers which of the two it was. Leaves nothing
+ * behind: `AbortSignal.any([signal, AbortSignal.timeout(ms)])` would do the same, but keeps each timer until it fires and a
+ * link to the caller's signal until it is collected: at thousands of requests a second under one long-lived signal that is a
+ * leak in all but name.
  */
-export function startDeadline(ms: number, signal?: AbortSignal): Deadline {
-  const controller = new AbortController();
-  let expired = false;
-  let length = ms;
-  const expire = (): void => {
-    expired = true;
-    controller.abort();
-  };
-  const onAbort = (): void => {
-    controller.abort();
-  };
-  let timer = setTimeout(expire, length);
-  if (signal?.aborted === true) controller.abort();
-  else signal?.addEventListener('abort', onAbort, { once: true });
-  return {
-    signal: controller.signal,
-    get expired() {
-      return expired;
-    },
-    extend(next = length) {
-      clearTimeout(timer);
-      length = next;
-      if (!controller.signal.aborted) timer = setTimeout(expire, length);
-    },
-    [Symbol.dispose]() {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', onAbort);
-    },
+export class Deadline implements Disposable {
+  readonly #caller: AbortSignal | undefined;
+  readonly #listeners = new Set<() => void>();
+  #timer: NodeJS.Timeout;
+  #lengthMs: number;
+  #over = false;
+  #expired = false;
+  #controller: AbortController | undefined;
+
+  constructor(ms: number, caller?: AbortSignal) {
+    this.#lengthMs = ms;
+    this.#caller = caller;
+    this.#timer = this.#start();
+    if (caller?.aborted === true) this.#end();
+    else caller?.addEventListener('abort', this.#end, { once: true });
+  }
+
+  /** Its time was up before the caller's signal was aborted. */
+  get expired(): boolean {
+    return this.#expired;
+  }
+
+  get over(): boolean {
+    return this.#over;
+  }
+
+  /** For those who take nothing else; made when it is first asked for, since it costs more than all else here. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#over) this.#controller.abort();
+    }
+    return this.#controller.signal;
+  }
+
+  /** Calls `listener` when it comes to be over; never, if it is already. Returns what ends the subscription. */
+  onOver(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  /** Starts the time anew, with another length if given. */
+  extend(ms = this.#lengthMs): void {
+    clearTimeout(this.#timer);
+    this.#lengthMs = ms;
+    if (!this.#over) this.#timer = this.#start();
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+    this.#caller?.removeEventListener('abort', this.#end);
+  }
+
+  #start(): NodeJS.Timeout {
+    return setTimeout(() => {
+      this.#expired = true;
+      this.#end();
+    }, this.#lengthMs);
+  }
+
+  readonly #end = (): void => {
+    if (this.#over) return;
+    this.#over = true;
+    clearTimeout(this.#timer);
+    this.#controller?.abort();
+    for (const listener of [...this.#listeners]) listener();
+    this.#listeners.clear();
   };
 }
 

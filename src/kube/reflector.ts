@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { KubeClient } from './client.ts';
 import { systemClock, type Clock } from './clock.ts';
-import { startDeadline, untilAborted } from './deadline.ts';
+import { Deadline, untilAborted } from './deadline.ts';
 import { KubeError, policyFor } from './errors.ts';
 import { objectAt, printable, stringAt } from './json.ts';
 import { PageSize } from './page-size.ts';
@@ -177,7 +177,7 @@ export class Reflector<R> {
   async waitForSync(options: { readonly signal?: AbortSignal; readonly timeoutMs?: number } = {}): Promise<void> {
     if (this.#hasSynced) return;
     const { signal, timeoutMs = 60_000 } = options;
-    using deadline = startDeadline(timeoutMs, signal);
+    using deadline = new Deadline(timeoutMs, signal);
     try {
       await untilAborted(this.#synced.promise, deadline.signal);
     } catch {

@@ -52,8 +52,9 @@ class ClockDifference {
   #seconds = Infinity;
   aheadMs: number | undefined;
 
-  observe({ serverTime, seconds }: RequestInfo): void {
-    if (serverTime === undefined || seconds >= this.#seconds) return;
+  observe({ date, seconds }: RequestInfo): void {
+    const serverTime = Date.parse(date ?? '');
+    if (Number.isNaN(serverTime) || seconds >= this.#seconds) return;
     this.#seconds = seconds;
     // The server tells whole seconds, so on average it is half of one later.
     this.aheadMs = serverTime + 500 - (Date.now() - (seconds * 1000) / 2);

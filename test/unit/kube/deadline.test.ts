@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/kube/clock.ts';
-import { startDeadline, untilAborted } from '../../../src/kube/deadline.ts';
+import { Deadline, untilAborted } from '../../../src/kube/deadline.ts';
 
 function timers(): number {
   return process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
@@ -10,7 +10,7 @@ function timers(): number {
 
 describe('a deadline', () => {
   test('aborts when its time is up, and says so', async () => {
-    using deadline = startDeadline(10);
+    using deadline = new Deadline(10);
     expect(deadline.signal.aborted).toBe(false);
     await sleep(30);
     expect([deadline.signal.aborted, deadline.expired]).toEqual([true, true]);
@@ -18,15 +18,15 @@ describe('a deadline', () => {
 
   test('aborts with the signal of the caller, and tells the two apart', () => {
     const caller = new AbortController();
-    using deadline = startDeadline(10_000, caller.signal);
+    using deadline = new Deadline(10_000, caller.signal);
     caller.abort();
     expect([deadline.signal.aborted, deadline.expired]).toEqual([true, false]);
-    using late = startDeadline(10_000, caller.signal);
+    using late = new Deadline(10_000, caller.signal);
     expect([late.signal.aborted, late.expired]).toEqual([true, false]);
   });
 
   test('can be put off, and cannot be brought back', async () => {
-    using deadline = startDeadline(300);
+    using deadline = new Deadline(300);
     for (let round = 0; round < 5; round += 1) {
       await sleep(80);
       deadline.extend();
@@ -39,11 +39,24 @@ describe('a deadline', () => {
     expect(deadline.signal.aborted).toBe(true);
   });
 
+  test('tells everybody who wants to know, once, and nobody who has left', async () => {
+    const told: string[] = [];
+    using deadline = new Deadline(10);
+    deadline.onOver(() => told.push('stayed'));
+    const leave = deadline.onOver(() => told.push('left'));
+    leave();
+    const { signal } = deadline;
+    await sleep(30);
+    deadline.extend(1);
+    await sleep(10);
+    expect([told, signal.aborted, deadline.over]).toEqual([['stayed'], true, true]);
+  });
+
   test('leaves neither a timer nor a listener behind, however many share one signal', () => {
     const caller = new AbortController();
     const before = timers();
     for (let round = 0; round < 1_000; round += 1) {
-      using deadline = startDeadline(60_000, caller.signal);
+      using deadline = new Deadline(60_000, caller.signal);
       expect(deadline.expired).toBe(false);
     }
     expect(timers()).toBe(before);
