@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { KubeClient, ListPage } from './client.ts';
 import type { Clock } from './clock.ts';
 import { KubeError, policyFor } from './errors.ts';
@@ -50,16 +51,21 @@ export async function listAll(options: ListAllOptions): Promise<string> {
 }
 
 async function listOnce(options: ListAllOptions): Promise<string> {
-  let token: string | undefined;
-  let resourceVersion: string | undefined;
   options.pageSize.begin();
-  do {
-    const page = await pageWithRetries(options, token);
+  let page = await pageWithRetries(options, undefined);
+  // All pages are of one moment. Where a server says otherwise the earliest one is safe to watch from.
+  const { resourceVersion } = page;
+  while (page.continue !== undefined) {
     options.pageSize.saw(page.items.length, page.bytes);
+    // The server makes the next page while this one is taken in.
+    const next = pageWithRetries(options, page.continue);
+    // Looked at below; that it fails before is not unhandled.
+    next.catch(() => undefined);
+    // Not before the request is on its way.
+    await setImmediate();
     options.onItems(page.items);
-    // All pages are of one moment. Where a server says otherwise the earliest one is safe to watch from.
-    resourceVersion ??= page.resourceVersion;
-    if (page.continue !== undefined && page.continue === token) {
+    const following = await next;
+    if (following.continue === page.continue) {
       throw requestError(
         { verb: 'list', resource: options.resource, ref: { namespace: options.namespace } },
         'Malformed',
@@ -67,8 +73,10 @@ async function listOnce(options: ListAllOptions): Promise<string> {
         { status: 200 },
       );
     }
-    token = page.continue;
-  } while (token !== undefined);
+    page = following;
+  }
+  options.pageSize.saw(page.items.length, page.bytes);
+  options.onItems(page.items);
   return resourceVersion;
 }
 
