@@ -17,7 +17,7 @@ import { decide, originOf, worldAt } from './decide.ts';
 import { toWriteFailure, type WriteFailure } from './failure.ts';
 import type { Decision, Reason } from './reasons.ts';
 import type { Outcome } from './report.ts';
-import type { Lane, RequestSlots } from './request-slots.ts';
+import { statusPatienceMs, type Lane, type RequestSlots } from './request-slots.ts';
 import type { RetainedBackup, RetainedBackups } from './retained-backups.ts';
 import { settlesAt } from './rules.ts';
 import type { ClusterView, SyncPolicy } from './world.ts';
@@ -137,9 +137,6 @@ const namespaceConcurrency = 8;
 
 /** After so many doubtful failures in a row no further write of the kind is tried: it would most likely fail alike. */
 const doubtsAllowed = 5;
-
-/** How long a status gives way to the creates of its namespace. */
-const statusPatienceMs = 2000;
 
 /** Most statuses of one namespace that wait before they go ahead of creates. */
 const pendingStatusBound = 1000;
@@ -276,7 +273,7 @@ export class NamespacePass {
       this.#context.slots.run(
         this.#options.lane(),
         () => this.#settleErrors(item, this.#creating, () => this.#create(item)),
-        item.backup.claim.namespace,
+        { namespace: item.backup.claim.namespace },
       );
   }
 
@@ -286,7 +283,7 @@ export class NamespacePass {
     if (pending === undefined) return undefined;
     this.#statusesUnderWay += 1;
     return () =>
-      this.#complete(pending.item, () => this.#writeFirstStatus(pending)).finally(() => {
+      this.#complete(pending.item, () => this.#writeFirstStatus(pending), pending.dueSince).finally(() => {
         pending.kept?.release();
         this.#statusesUnderWay -= 1;
       });
@@ -300,9 +297,9 @@ export class NamespacePass {
   }
 
   /** Writes a status, first or repaired. As with creates, the first goes ahead alone, and one that gets no answer ends it. */
-  async #complete(item: Decided, work: () => Promise<void>): Promise<void> {
+  async #complete(item: Decided, work: () => Promise<void>, waitingSince?: number): Promise<void> {
     const run = (): Promise<void> =>
-      this.#context.slots.run('status', () => this.#settleErrors(item, this.#completing, work));
+      this.#context.slots.run('status', () => this.#settleErrors(item, this.#completing, work), { waitingSince });
     if (!this.#options.probe) return run();
     if (this.#firstCompletion === undefined) {
       this.#firstCompletion = run().then(() => {

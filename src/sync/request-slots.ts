@@ -11,14 +11,25 @@ export type Lane =
   | 'create'
   | 'status';
 
+export interface SlotOptions {
+  /** For `hurry`. */
+  readonly namespace?: string | undefined;
+  /** Since when the work waits, in milliseconds since the epoch, if it has waited elsewhere before. */
+  readonly waitingSince?: number | undefined;
+}
+
 /** Work that waits for its slot. */
 interface Waiting {
   readonly begin: () => void;
   readonly namespace: string | undefined;
+  readonly since: number;
 }
 
-/** Of so many slots that are given away while creates wait, one goes to a status that waits as well. */
-const statusShare = 16;
+/** How long a status gives way to creates, each of which takes a third of its time and saves a Backup from the collector. */
+export const statusPatienceMs = 2000;
+
+/** Of so many slots that are given away while creates wait, one goes to a status that has waited for longer than that. */
+const statusShare = 64;
 
 /**
  * Bounds how many requests are in flight, whatever the number of namespaces at work. Creates go before statuses, but never
@@ -26,23 +37,29 @@ const statusShare = 16;
  */
 export class RequestSlots {
   readonly #limit: { readonly current: number };
+  readonly #now: () => number;
   readonly #waiting: Record<Lane, Waiting[]> = { liveCreate: [], create: [], status: [] };
   #taken = 0;
   /** Slots given away since a status last had one. */
   #sinceStatus = 0;
 
-  /** @param limit how many slots there are; may change at any time */
-  constructor(limit: { readonly current: number }) {
+  /**
+   * @param limit how many slots there are; may change at any time
+   * @param now milliseconds since the epoch
+   */
+  constructor(limit: { readonly current: number }, now: () => number = Date.now) {
     this.#limit = limit;
+    this.#now = now;
   }
 
-  /** Runs `work` when a slot is free; `namespace` is for `hurry`. Rejects as it rejects. */
-  async run<T>(lane: Lane, work: () => Promise<T>, namespace?: string): Promise<T> {
+  /** Runs `work` when a slot is free. Rejects as it rejects. */
+  async run<T>(lane: Lane, work: () => Promise<T>, options: SlotOptions = {}): Promise<T> {
+    const { namespace, waitingSince = this.#now() } = options;
     const turn = Promise.withResolvers<undefined>();
     const begin = (): void => {
       turn.resolve(undefined);
     };
-    this.#waiting[lane].push({ begin, namespace });
+    this.#waiting[lane].push({ begin, namespace, since: waitingSince });
     this.#giveAway();
     await turn.promise;
     try {
@@ -71,7 +88,9 @@ export class RequestSlots {
 
   #next(): Waiting | undefined {
     const { liveCreate, create, status } = this.#waiting;
-    const statusFirst = this.#sinceStatus >= statusShare - 1;
+    const [oldest] = status;
+    const statusFirst =
+      this.#sinceStatus >= statusShare - 1 && oldest !== undefined && this.#now() - oldest.since >= statusPatienceMs;
     const first = (statusFirst ? status.shift() : undefined) ?? liveCreate.shift() ?? create.shift();
     if (first !== undefined && !statusFirst) {
       this.#sinceStatus += 1;

@@ -18,17 +18,25 @@ function held(): { readonly work: () => Promise<void>; readonly begun: () => boo
 }
 
 /** The order in which work gets the only slot, once all of it waits. */
-async function orderOf(waiting: readonly (readonly [Lane, string])[]): Promise<string[]> {
-  const slots = new RequestSlots({ current: 1 });
+async function orderOf(
+  waiting: readonly (readonly [Lane, string])[],
+  { waitedMs = 0 }: { readonly waitedMs?: number } = {},
+): Promise<string[]> {
+  const now = 1_000_000;
+  const slots = new RequestSlots({ current: 1 }, () => now);
   const holder = held();
   const order: string[] = [];
   const done = [slots.run('liveCreate', holder.work)];
   for (const [lane, name] of waiting) {
     done.push(
-      slots.run(lane, () => {
-        order.push(name);
-        return Promise.resolve();
-      }),
+      slots.run(
+        lane,
+        () => {
+          order.push(name);
+          return Promise.resolve();
+        },
+        { waitingSince: now - waitedMs },
+      ),
     );
   }
   holder.end();
@@ -50,7 +58,7 @@ describe('when requests wait for a slot', () => {
     const slots = new RequestSlots({ current: 1 });
     const holder = held();
     const order: string[] = [];
-    const done = [slots.run('create', holder.work, 'team-a')];
+    const done = [slots.run('create', holder.work, { namespace: 'team-a' })];
     for (const [lane, namespace] of [
       ['create', 'team-a'],
       ['status', 'team-b'],
@@ -62,7 +70,7 @@ describe('when requests wait for a slot', () => {
         await Promise.resolve();
         order.push(`${lane} ${namespace}`);
       };
-      done.push(slots.run(lane, work, namespace));
+      done.push(slots.run(lane, work, { namespace }));
     }
     slots.hurry('team-b');
     holder.end();
@@ -80,15 +88,24 @@ describe('when requests wait for a slot', () => {
     expect(order).toEqual(['c1', 'c2', 's1', 's2']);
   });
 
-  test('one of sixteen slots goes to a status, however many creates wait', async () => {
-    const creates = Array.from({ length: 40 }, (_, n): readonly [Lane, string] => [
-      n < 20 ? 'create' : 'liveCreate',
+  describe('and many creates do', () => {
+    const creates = Array.from({ length: 200 }, (_, n): readonly [Lane, string] => [
+      n < 100 ? 'create' : 'liveCreate',
       'c',
     ]);
-    const order = await orderOf([['status', 's'], ['status', 's'], ['status', 's'], ...creates]);
-    const turns = order.flatMap((what, turn) => (what === 's' ? [turn] : []));
-    // The holder's was the first of the first sixteen.
-    expect(turns).toEqual([14, 30, 42]);
+    const statuses = Array.from({ length: 3 }, (): readonly [Lane, string] => ['status', 's']);
+
+    test('a status gives way to all of them for two seconds', async () => {
+      const order = await orderOf([...statuses, ...creates], { waitedMs: 1999 });
+      expect(order.slice(-3)).toEqual(['s', 's', 's']);
+    });
+
+    test('one of 64 slots goes to a status that has waited for longer', async () => {
+      const order = await orderOf([...statuses, ...creates], { waitedMs: 2000 });
+      const turns = order.flatMap((what, turn) => (what === 's' ? [turn] : []));
+      // The holder's was the first of the first 64.
+      expect(turns).toEqual([62, 126, 190]);
+    });
   });
 
   test('a status has nothing to wait for where no create waits, and what it took is not saved up', async () => {
