@@ -17,7 +17,7 @@ import { decide, originOf, worldAt } from './decide.ts';
 import { toWriteFailure, type WriteFailure } from './failure.ts';
 import type { Decision, Reason } from './reasons.ts';
 import type { Outcome } from './report.ts';
-import { statusPatienceMs, type Lane, type RequestSlots } from './request-slots.ts';
+import { statusPatienceMs, type RequestSlots } from './request-slots.ts';
 import type { RetainedBackup, RetainedBackups } from './retained-backups.ts';
 import { settlesAt } from './rules.ts';
 import type { ClusterView, SyncPolicy } from './world.ts';
@@ -63,8 +63,8 @@ export interface PassContext {
 }
 
 export interface PassOptions {
-  /** Where its creates wait for a slot; asked each time, since the namespace may change meanwhile. */
-  readonly lane: () => Exclude<Lane, 'status'>;
+  /** Something just happened to the namespace, so it goes ahead of others; asked each time, since it may happen meanwhile. */
+  readonly isLive: () => boolean;
   /** Nothing says that the namespace takes NABs: one create, and later one status, goes ahead alone before the others. */
   readonly probe: boolean;
   /**
@@ -271,7 +271,7 @@ export class NamespacePass {
     if (item === undefined) return undefined;
     return () =>
       this.#context.slots.run(
-        this.#options.lane(),
+        this.#options.isLive() ? 'liveCreate' : 'create',
         () => this.#settleErrors(item, this.#creating, () => this.#create(item)),
         { namespace: item.backup.claim.namespace },
       );
@@ -298,8 +298,13 @@ export class NamespacePass {
 
   /** Writes a status, first or repaired. As with creates, the first goes ahead alone, and one that gets no answer ends it. */
   async #complete(item: Decided, work: () => Promise<void>, waitingSince?: number): Promise<void> {
+    const { namespace } = item.backup.claim;
     const run = (): Promise<void> =>
-      this.#context.slots.run('status', () => this.#settleErrors(item, this.#completing, work), { waitingSince });
+      this.#context.slots.run(
+        this.#options.isLive() ? 'liveStatus' : 'status',
+        () => this.#settleErrors(item, this.#completing, work),
+        { namespace, waitingSince },
+      );
     if (!this.#options.probe) return run();
     if (this.#firstCompletion === undefined) {
       this.#firstCompletion = run().then(() => {

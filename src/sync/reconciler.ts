@@ -24,7 +24,7 @@ export interface ReconcilerContext extends PassContext {
 }
 
 export interface ReconcileOptions extends Pick<PassOptions, 'stop' | 'isLeading'> {
-  /** Something just happened to the namespace, so its creates go ahead of a resync's. */
+  /** Something just happened to the namespace, so its writes go ahead of a resync's. */
   readonly live: boolean;
 }
 
@@ -134,7 +134,7 @@ export class Reconciler {
       else spared.push(reprieve);
     }
     const pass = new NamespacePass(this.#context, {
-      lane: () => (running.live ? 'liveCreate' : 'create'),
+      isLive: () => running.live,
       probe: !memory.takesNabs,
       failedIn: memory.failedIn,
       stop: options.stop,
@@ -144,7 +144,7 @@ export class Reconciler {
   }
 
   /**
-   * Something just happened to a namespace. If it is being reconciled, its creates go ahead of a resync's from here on: those
+   * Something just happened to a namespace. If it is being reconciled, its writes go ahead of a resync's from here on: those
    * that wait may be for a namespace that is gone by now, and keep the next reconcile from the one that was made anew.
    */
   hurry(namespace: string): void {

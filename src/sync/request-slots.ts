@@ -4,6 +4,8 @@ import partition from 'lodash/partition.js';
 export type Lane =
   /** Makes a NAB visible in a namespace that just changed: a tenant may be waiting for it. */
   | 'liveCreate'
+  /** Completes one there. */
+  | 'liveStatus'
   /**
    * Makes a NAB visible. Before statuses, since the non-admin controller's garbage collector deletes Backups whose NAB it
    * does not see.
@@ -17,6 +19,11 @@ export interface SlotOptions {
   /** Since when the work waits, in milliseconds since the epoch, if it has waited elsewhere before. */
   readonly waitingSince?: number | undefined;
 }
+
+const hurried = [
+  ['create', 'liveCreate'],
+  ['status', 'liveStatus'],
+] as const satisfies (readonly [Lane, Lane])[];
 
 /** Work that waits for its slot. */
 interface Waiting {
@@ -38,7 +45,7 @@ const statusShare = 64;
 export class RequestSlots {
   readonly #limit: { readonly current: number };
   readonly #now: () => number;
-  readonly #waiting: Record<Lane, Waiting[]> = { liveCreate: [], create: [], status: [] };
+  readonly #waiting: Record<Lane, Waiting[]> = { liveCreate: [], liveStatus: [], create: [], status: [] };
   #taken = 0;
   /** Slots given away since a status last had one. */
   #sinceStatus = 0;
@@ -70,11 +77,13 @@ export class RequestSlots {
     }
   }
 
-  /** The creates of a namespace that wait already go ahead as those of one that just changed. */
+  /** What waits already for a namespace goes ahead as for one that just changed. */
   hurry(namespace: string): void {
-    const [hurried, others] = partition(this.#waiting.create, (waiting) => waiting.namespace === namespace);
-    this.#waiting.create = others;
-    this.#waiting.liveCreate.push(...hurried);
+    for (const [from, to] of hurried) {
+      const [its, others] = partition(this.#waiting[from], (waiting) => waiting.namespace === namespace);
+      this.#waiting[from] = others;
+      this.#waiting[to].push(...its);
+    }
   }
 
   #giveAway(): void {
@@ -87,11 +96,12 @@ export class RequestSlots {
   }
 
   #next(): Waiting | undefined {
-    const { liveCreate, create, status } = this.#waiting;
+    const { liveCreate, liveStatus, create, status } = this.#waiting;
     const [oldest] = status;
     const statusFirst =
       this.#sinceStatus >= statusShare - 1 && oldest !== undefined && this.#now() - oldest.since >= statusPatienceMs;
-    const first = (statusFirst ? status.shift() : undefined) ?? liveCreate.shift() ?? create.shift();
+    const first =
+      (statusFirst ? status.shift() : undefined) ?? liveCreate.shift() ?? liveStatus.shift() ?? create.shift();
     if (first !== undefined && !statusFirst) {
       this.#sinceStatus += 1;
       return first;

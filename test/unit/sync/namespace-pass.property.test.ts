@@ -97,7 +97,7 @@ async function run(
       retained: new RetainedBackups(5000),
       now: () => noon,
     },
-    { lane: () => 'create', probe, failedIn: new Map(), stop: stop.signal },
+    { isLive: () => false, probe, failedIn: new Map(), stop: stop.signal },
   );
   const results = await pass.run(items);
   return { client, results, items: items.map(({ backup }) => backup.name), created, callsAtStop };

@@ -45,22 +45,24 @@ async function orderOf(
 }
 
 describe('when requests wait for a slot', () => {
-  test('what a tenant waits for goes first, then other creates, then statuses', async () => {
+  test('what a tenant waits for goes first, then other creates, then other statuses', async () => {
     const order = await orderOf([
       ['status', 'status'],
       ['create', 'create'],
-      ['liveCreate', 'live'],
+      ['liveStatus', 'live status'],
+      ['liveCreate', 'live create'],
     ]);
-    expect(order).toEqual(['live', 'create', 'status']);
+    expect(order).toEqual(['live create', 'live status', 'create', 'status']);
   });
 
-  test('creates of a namespace that changes meanwhile go ahead of the others', async () => {
+  test('what is for a namespace that changes meanwhile goes ahead of the others', async () => {
     const slots = new RequestSlots({ current: 1 });
     const holder = held();
     const order: string[] = [];
     const done = [slots.run('create', holder.work, { namespace: 'team-a' })];
     for (const [lane, namespace] of [
       ['create', 'team-a'],
+      ['status', 'team-a'],
       ['status', 'team-b'],
       ['create', 'team-b'],
       ['liveCreate', 'team-c'],
@@ -75,7 +77,14 @@ describe('when requests wait for a slot', () => {
     slots.hurry('team-b');
     holder.end();
     await Promise.all(done);
-    expect(order).toEqual(['liveCreate team-c', 'create team-b', 'create team-b', 'create team-a', 'status team-b']);
+    expect(order).toEqual([
+      'liveCreate team-c',
+      'create team-b',
+      'create team-b',
+      'status team-b',
+      'create team-a',
+      'status team-a',
+    ]);
   });
 
   test('equals go in the order in which they came', async () => {

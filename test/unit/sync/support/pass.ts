@@ -62,7 +62,7 @@ export function passWorld(objects: SceneObjects = {}, answer?: Answer, context: 
         decision: decide(backup, made.world),
       }));
       const pass = new NamespacePass(whole, {
-        lane: () => 'create',
+        isLive: () => false,
         probe: false,
         failedIn: new Map(),
         stop: new AbortController().signal,
