@@ -10,11 +10,13 @@ export interface PageSizeOptions {
 }
 
 /**
- * In a long list a page may have this part of the bytes that came before it, up to the bound: it adds little to the memory that
- * the list takes anyway, while many small pages cost the API server dear. docs/performance.md has figures.
+ * Once a list is longer than this, its pages grow with what came since: for each page etcd counts all that is left, so that the
+ * cost of small pages grows with the square of the list, while a larger page adds little to the memory that such a list takes
+ * anyway. docs/performance.md has figures.
  */
-const shareOfList = 256;
-const maxTargetBytes = 4 * MIB;
+const longListBytes = 64 * MIB;
+const shareOfRest = 16;
+const maxTargetBytes = 2 * MIB;
 
 /**
  * How many items to ask for at a time. Objects are anything from 1 KiB to more than 1 MiB, and whoever owns them decides
@@ -47,7 +49,8 @@ export class PageSize {
   saw(items: number, bytes: number): void {
     if (items === 0) return;
     this.#bytesRead += bytes;
-    const target = Math.max(this.#targetBytes, Math.min(maxTargetBytes, this.#bytesRead / shareOfList));
+    const grown = (this.#bytesRead - longListBytes) / shareOfRest;
+    const target = Math.max(this.#targetBytes, Math.min(maxTargetBytes, grown));
     const fitting = Math.floor(target / (bytes / items));
     this.#limit = Math.max(1, Math.min(fitting, this.#limit * 4, this.#max));
   }

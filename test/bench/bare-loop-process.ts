@@ -37,6 +37,11 @@ async function create(name: string): Promise<Created> {
   return { origin, live, nab };
 }
 
+/** Beside the non-admin controller's collector a Backup may be gone since the list. */
+function unlessGone(error: unknown): undefined {
+  if (!(error instanceof Error && error.message.includes(': 404 '))) throw error;
+}
+
 async function writeStatus({ origin, live, nab }: Created): Promise<void> {
   const { uid, resourceVersion } = objectAt(nab, 'metadata');
   const body = {
@@ -58,7 +63,8 @@ const names = list.items.map(({ metadata }) => metadata.name);
 const began = performance.now();
 const created: Created[] = [];
 await inParallel(names, concurrency, async (name) => {
-  const made = await create(name);
+  const made = await create(name).catch(unlessGone);
+  if (made === undefined) return;
   if (writes === 'all') await writeStatus(made);
   else created.push(made);
 });

@@ -48,10 +48,11 @@ export async function measureSteadyState(world: World, options: BenchOptions, re
   });
   results.add({
     part,
-    name: name('writes of the kept status, each resync'),
+    name: name(`writes of the kept status in ${busy.resyncs} resyncs`),
     unit: '',
-    value: busy.statusWrites / busy.resyncs,
-    target: { of: 'value', atMost: 1 },
+    value: busy.statusWrites,
+    // What came of the one before is written a moment after it ended.
+    target: { of: 'value', atMost: busy.resyncs + 1 },
   });
   results.add({
     part,
