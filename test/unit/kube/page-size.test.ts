@@ -64,7 +64,7 @@ describe('the page size', () => {
     ]);
   });
 
-  test('keeps pages of like items near the target, where lists are short, whatever size they are', () => {
+  test('keeps pages of like items near the target, whatever size they are', () => {
     fc.assert(
       fc.property(fc.integer({ min: 200, max: 1_500_000 }), (itemBytes) => {
         const size = new PageSize();
