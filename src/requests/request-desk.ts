@@ -75,6 +75,15 @@ const refusals = {
 /** Most requests that are cleaned up before others of the namespace have their turn. */
 const cleanedAtOnce = 20;
 
+/** When the requests of a namespace came to be worked on, and which of them waited then, by uid. */
+interface Turn {
+  /** On the monotonic clock. */
+  readonly began: number;
+  readonly seen: ReadonlySet<string>;
+  /** Another process had begun them. */
+  readonly resumed: ReadonlySet<string>;
+}
+
 /**
  * Answers the requests for a sync for one time as leader.
  *
@@ -218,9 +227,29 @@ export class RequestDesk {
 
   /** Answers a request, and all that ask for the same and wait by the time that its sync begins. */
   async #answerWith(first: SyncRequestRecord): Promise<void> {
-    const { policy, clock, stop } = this.#options;
-    const { oadpNamespace } = policy;
     const { namespace, selector } = first;
+    const turn = await this.#turnOf(namespace);
+    const refusal = this.#refusalOf(first);
+    if (refusal !== undefined) {
+      await this.#refuse(namespace, turn, refusal, (request) => this.#refusalOf(request)?.reason === refusal.reason);
+      return;
+    }
+    let selected: ReadonlySet<string> | undefined;
+    if (typeof selector === 'object') {
+      const selection = await this.#selectionOf(first, selector.text);
+      if (this.#options.stop.aborted || this.#writer.isSettled(first)) return;
+      if ('reason' in selection) {
+        await this.#refuse(namespace, turn, selection, (request) => isSameSelector(request.selector, selector));
+        return;
+      }
+      selected = selection;
+    }
+    if (!this.#options.stop.aborted) await this.#syncFor(first, turn, selected);
+  }
+
+  /** Waits until requests of the namespace have their turn again. */
+  async #turnOf(namespace: string): Promise<Turn> {
+    const { clock, stop } = this.#options;
     const began = clock.monotonic();
     const wait = this.#bucket(namespace).take();
     if (wait > 0) await clock.sleep(wait, stop);
@@ -228,29 +257,33 @@ export class RequestDesk {
     const seen = new Set(waiting.map(({ uid }) => uid));
     const resumed = new Set(waiting.flatMap(({ uid, phase }) => (this.#isResumed(uid, phase) ? [uid] : [])));
     if (!this.#isKnown(namespace)) await clock.sleep(othersFirstMs, stop);
-    /** Those that are to be told the same, and have waited as long. */
-    const still = (isAlike: (request: SyncRequestRecord) => boolean): SyncRequestRecord[] =>
-      this.#open(namespace).filter((request) => seen.has(request.uid) && isAlike(request));
-    const refusal = this.#refusalOf(first);
-    if (refusal !== undefined) {
-      const alike = still((request) => this.#refusalOf(request)?.reason === refusal.reason);
-      await this.#answerAll(alike, this.#refused(namespace, refusal), 'Failed', began);
-      return;
-    }
-    let selected: ReadonlySet<string> | undefined;
-    if (typeof selector === 'object' && !this.#writer.isSettled(first)) {
-      // Another nab-sync must see that somebody is at it, however long it takes to find out for which namespaces.
-      await this.#show(first);
-      const selection = await this.#selectedNamespaces(first, selector.text);
-      if (stop.aborted || this.#writer.isSettled(first)) return;
-      if ('reason' in selection) {
-        const alike = still((request) => isSameSelector(request.selector, selector));
-        await this.#answerAll(alike, this.#refused(namespace, selection), 'Failed', began);
-        return;
-      }
-      selected = selection;
-    }
-    if (stop.aborted) return;
+    return { began, seen, resumed };
+  }
+
+  /** Tells the same to all alike, which have waited as long. */
+  async #refuse(
+    namespace: string,
+    { began, seen }: Turn,
+    refusal: Refusal,
+    isAlike: (request: SyncRequestRecord) => boolean,
+  ): Promise<void> {
+    const alike = this.#open(namespace).filter((request) => seen.has(request.uid) && isAlike(request));
+    await this.#answerAll(alike, this.#refused(namespace, refusal), 'Failed', began);
+  }
+
+  async #selectionOf(request: SyncRequestRecord, labelSelector: string): Promise<ReadonlySet<string> | Refusal> {
+    // Another nab-sync must see that somebody is at it, however long it takes to find out for which namespaces.
+    if (!this.#writer.isSettled(request)) await this.#show(request);
+    return await this.#selectedNamespaces(request, labelSelector);
+  }
+
+  async #syncFor(
+    { namespace, selector }: SyncRequestRecord,
+    { began, resumed }: Turn,
+    selected: ReadonlySet<string> | undefined,
+  ): Promise<void> {
+    const { policy, clock } = this.#options;
+    const { oadpNamespace } = policy;
     // From here to the asking nothing else runs, so whoever is in the batch was seen before the sync begins.
     const batch = this.#open(namespace).filter((request) => isSameSelector(request.selector, selector));
     if (batch.length === 0) return;
