@@ -19,6 +19,9 @@ const settleMs = 10_000;
 
 const perNamespace = 50;
 
+/** Times that are a tenth of a second: one alone would be noise. */
+const decideRuns = 5;
+
 /** Adds Backups until there are `count`, without NABs. */
 export async function grow(world: World, count: number): Promise<void> {
   const missing = count - world.places.length;
@@ -181,7 +184,7 @@ export class ScaleMeasurement {
     if (count === 0) return 0;
     // The first calls are compiled while they run; a controller decides thousands of times.
     for (let warmUp = 0; warmUp < 3; warmUp += 1) decideTime(Math.min(count, 2000), false);
-    const times = Array.from({ length: this.#options.runs }, () => decideTime(count, false));
+    const times = Array.from({ length: Math.max(decideRuns, this.#options.runs) }, () => decideTime(count, false));
     const add = (text: string, of: (time: (typeof times)[number]) => number): void => {
       this.#results.addMedian(
         times.map((time) => of(time) * 1000),
