@@ -1,7 +1,8 @@
-// Takes the place of `undici` in the bundle: what nab-sync and client-node use of it. Its own index loads fetch, web sockets, caches
-// and mocks as well.
+// Takes the place of `undici` in the bundle: what nab-sync uses of it, and client-node's KubeConfig. Its own index loads fetch, web
+// sockets, caches and mocks as well.
 const Dispatcher = require('../node_modules/undici/lib/dispatcher/dispatcher.js');
-Dispatcher.prototype.request = require('../node_modules/undici/lib/api/api-request.js');
+// `connect` is for the tunnels of ProxyAgent.
+Object.assign(Dispatcher.prototype, require('../node_modules/undici/lib/api/index.js'));
 module.exports = {
   Agent: require('../node_modules/undici/lib/dispatcher/agent.js'),
   Pool: require('../node_modules/undici/lib/dispatcher/pool.js'),
