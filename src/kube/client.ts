@@ -57,7 +57,7 @@ export interface RequestInfo {
   /** `backups.velero.io`. */
   readonly resource: string;
   readonly code: 'OK' | KubeErrorCode;
-  /** HTTP status, if there was an answer. */
+  /** HTTP status, if there was a whole answer. */
   readonly status: number | undefined;
   readonly seconds: number;
   /** The server's clock as its answer has it, in HTTP's format and whole seconds. */

@@ -78,6 +78,8 @@ export class Deadline implements Disposable {
 
 /** Waits for a promise that knows no signal; rejects with the signal's reason as soon as it is aborted. */
 export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  // Looked at below, if at all; that it fails is not unhandled.
+  promise.catch(() => undefined);
   signal.throwIfAborted();
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const onAbort = (): void => {

@@ -6,7 +6,7 @@ import type { Deadline } from './deadline.ts';
 export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** Undefined when it is longer than was allowed; then the connection is gone as well. */
+  /** Undefined when it is longer than was allowed; unless it was there already, its connection is closed. */
   readonly body: Buffer | undefined;
 }
 
@@ -21,7 +21,8 @@ export interface ExchangeOptions {
 /**
  * One request and its whole answer, with neither a stream nor a signal for each as undici's `request` has them: they were a
  * third of what a request costs. Rejects with undici's error, and as soon as the deadline is over, wherever the request is by
- * then; its connection is closed if it had one.
+ * then: its connection is closed if it had one, and one that still waits keeps its place in undici's queue and is dropped when its
+ * turn comes.
  */
 export function exchange({ dispatcher, request, deadline, maxBytes }: ExchangeOptions): Promise<Answer> {
   if (deadline.over) return Promise.reject(new errors.RequestAbortedError());
@@ -71,8 +72,9 @@ class AnswerHandler implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
+    // Thrown and not aborted: that would close a connection on which nothing was sent yet.
+    if (this.#settled) throw new errors.RequestAbortedError();
     this.#controller = controller;
-    if (this.#settled) controller.abort(new errors.RequestAbortedError());
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
@@ -92,9 +94,10 @@ class AnswerHandler implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
+    if (!this.#settle()) return;
     const [first] = this.#chunks;
     const body = this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks, this.#bytes);
-    if (this.#settle()) this.#resolve({ status: this.#status, headers: this.#headers, body });
+    this.#resolve({ status: this.#status, headers: this.#headers, body });
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {

@@ -52,32 +52,52 @@ export async function listAll(options: ListAllOptions): Promise<string> {
 
 async function listOnce(options: ListAllOptions): Promise<string> {
   options.pageSize.begin();
-  let page = await pageWithRetries(options, undefined);
+  let step = await takeIn(options, pageWithRetries(options, undefined), undefined);
   // All pages are of one moment. Where a server says otherwise the earliest one is safe to watch from.
-  const { resourceVersion } = page;
-  while (page.continue !== undefined) {
-    options.pageSize.saw(page.items.length, page.bytes);
-    // The server makes the next page while this one is taken in.
-    const next = pageWithRetries(options, page.continue);
-    // Looked at below; that it fails before is not unhandled.
-    next.catch(() => undefined);
-    // Not before the request is on its way.
-    await setImmediate();
-    options.onItems(page.items);
-    const following = await next;
-    if (following.continue === page.continue) {
-      throw requestError(
-        { verb: 'list', resource: options.resource, ref: { namespace: options.namespace } },
-        'Malformed',
-        'the same continue token twice',
-        { status: 200 },
-      );
-    }
-    page = following;
-  }
-  options.pageSize.saw(page.items.length, page.bytes);
-  options.onItems(page.items);
+  const { resourceVersion } = step;
+  while (step.coming !== undefined) step = await takeIn(options, step.coming, step.token);
   return resourceVersion;
+}
+
+/** Where a list is once a page was taken in. */
+interface Step {
+  readonly resourceVersion: string;
+  /** Of the next page, if there is one. */
+  readonly token: string | undefined;
+  readonly coming: Promise<ListPage> | undefined;
+}
+
+/**
+ * Takes in a page while the server makes the next one. A function by itself, so that nothing holds a page while the next is
+ * waited for: its objects would outlive their youth, and stay until V8 cleans up as a whole.
+ */
+async function takeIn(
+  options: ListAllOptions,
+  arriving: Promise<ListPage>,
+  itsToken: string | undefined,
+): Promise<Step> {
+  const { items, bytes, resourceVersion, continue: token } = await arriving;
+  options.pageSize.saw(items.length, bytes);
+  if (token !== undefined && token === itsToken) {
+    const request = { verb: 'list', resource: options.resource, ref: { namespace: options.namespace } };
+    throw requestError(request, 'Malformed', 'the same continue token twice', { status: 200 });
+  }
+  let coming: Promise<ListPage> | undefined;
+  if (token !== undefined) {
+    coming = pageWithRetries(options, token);
+    // The caller looks at it; that it fails before is not unhandled.
+    coming.catch(() => undefined);
+    // Not before the request is on its way, where it has a connection at once.
+    await setImmediate();
+  }
+  try {
+    options.onItems(items);
+  } catch (error) {
+    // Nothing may go on that nobody waits for.
+    await coming?.catch(() => undefined);
+    throw error;
+  }
+  return { resourceVersion, token, coming };
 }
 
 async function pageWithRetries(options: ListAllOptions, token: string | undefined): Promise<ListPage> {

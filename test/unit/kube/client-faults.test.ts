@@ -83,6 +83,28 @@ describe('deadlines and aborts', () => {
     expect(both.map(({ code }) => code)).toEqual(['Timeout', 'Timeout']);
   });
 
+  test('what ran out of time in the queue costs no connection when its turn comes', async () => {
+    let answer = (): void => undefined;
+    const server = await serve((_request, response) => {
+      if (server.requests.length > 1) response.end(objectText('later'));
+      else answer = () => response.end(objectText('first'));
+    });
+    const client = clientOf(server.url, { connections: 1 });
+    const first = client.get(backups, ref);
+    await until(() => server.requests.length === 1);
+    const later = client.get(backups, ref, { timeoutMs: 3_000 });
+    const late = failure(client.get(backups, ref, { timeoutMs: 20 }));
+    const last = client.get(backups, ref, { timeoutMs: 3_000 });
+    expect((await late).code).toBe('Timeout');
+    answer();
+    expect(await Promise.all([first, later, last])).toMatchObject([
+      { spec: 'first' },
+      { spec: 'later' },
+      { spec: 'later' },
+    ]);
+    expect([server.requests.length, server.connections]).toEqual([3, 1]);
+  });
+
   test('credentials that do not come in time are a timeout', async () => {
     const connection = connectionTo('http://127.0.0.1:1');
     connection.credentials = () => Promise.withResolvers<never>().promise;
@@ -154,6 +176,36 @@ describe('connections that break', () => {
     const client = clientOf(server.url, { connections: 4 });
     await Promise.all(Array.from({ length: 100 }, () => client.get(backups, ref)));
     expect(server.connections).toBeLessThanOrEqual(4);
+  });
+
+  test('what the server says before its answer is not the answer', async () => {
+    const server = await serve((_request, response) => {
+      response.writeEarlyHints({ link: '</style.css>; rel=preload' });
+      response.end(objectText('the answer'));
+    });
+    expect(await clientOf(server.url).get(backups, ref)).toMatchObject({ spec: 'the answer' });
+  });
+
+  test('an answer over the cap whose rest never comes costs its connection, one that was all there already does not', async () => {
+    const server = await serve((_request, response) => {
+      const text = objectText('x'.repeat(4_000));
+      if (server.requests.length === 1) response.write(text);
+      else response.end(server.requests.length === 2 ? text : objectText('short'));
+    });
+    const client = clientOf(server.url, { maxAnswerBytes: 1_000 });
+    expect((await failure(client.get(backups, ref))).code).toBe('TooLarge');
+    await until(() => server.openSockets === 0);
+    expect((await failure(client.get(backups, ref))).code).toBe('TooLarge');
+    expect(await client.get(backups, ref)).toMatchObject({ spec: 'short' });
+  });
+
+  test('an error that announces megabytes keeps its status', async () => {
+    const server = await serve((_request, response) => {
+      response.writeHead(503, { 'content-length': String(2 * 1024 * 1024) });
+      response.write('{');
+    });
+    expect(await failure(clientOf(server.url).get(backups, ref))).toMatchObject({ status: 503 });
+    await until(() => server.openSockets === 0);
   });
 
   test('an answer that announces more than the cap is not waited for', async () => {

@@ -33,7 +33,7 @@ describe('the page size', () => {
     expect(size.limit).toBe(1);
   });
 
-  test('is larger late in a long list, up to a bound, and starts over with the next one', () => {
+  test('is larger late in a long list, up to a bound, and what the next one may have starts over', () => {
     const size = new PageSize({ max: 100_000 });
     const pages: number[] = [];
     for (const read of [0, 64, 72, 256, 1024]) {

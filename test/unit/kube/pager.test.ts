@@ -86,6 +86,39 @@ describe('a paged list', () => {
     expect(await names()).toEqual({ pages: [['a', 'b'], ['c', 'd'], ['e']], resourceVersion: '7' });
   });
 
+  test('asks for the next page before it hands one on', async () => {
+    const told: string[] = [];
+    const listPage: KubeClient['listPage'] = async (resource, options) => {
+      told.push(`ask ${options?.continue ?? 'first'}`);
+      return await client.listPage(resource, options);
+    };
+    expectPage().reply(200, page(['a'], 'one'));
+    expectPage('one').reply(200, page(['b']));
+    await names({ client: { listPage }, onItems: (items) => told.push(`take ${items.length}`) });
+    expect(told).toEqual(['ask first', 'ask one', 'take 1', 'take 1']);
+  });
+
+  test('has nothing under way any more when a page was not taken', async () => {
+    let underWay = 0;
+    const listPage: KubeClient['listPage'] = async (resource, options) => {
+      underWay += 1;
+      try {
+        return await client.listPage(resource, options);
+      } finally {
+        underWay -= 1;
+      }
+    };
+    expectPage().reply(200, page(['a'], 'one'));
+    expectPage('one')
+      .delay(30)
+      .reply(200, page(['b']));
+    const onItems = (): never => {
+      throw new Error('not taken');
+    };
+    await expect(names({ client: { listPage }, onItems })).rejects.toThrow('not taken');
+    expect(underWay).toBe(0);
+  });
+
   test('is to be watched from where its first page was, whatever later pages say', async () => {
     expectPage().reply(200, page(['a'], 'one', '7'));
     expectPage('one').reply(200, page(['b'], undefined, '9'));
