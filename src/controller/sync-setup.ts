@@ -28,15 +28,16 @@ export function makeReconciler(
   limit: ConcurrencyLimit,
   gate?: OutageGate,
 ): Reconciler {
+  const now = (): number => Date.now();
   return new Reconciler({
     client,
     state: cache.state,
     policy: policyOf(context.settings),
     nonAdminBackups: cache.nonAdminBackups,
-    slots: new RequestSlots(limit),
+    slots: new RequestSlots(limit, now),
     retained: new RetainedBackups(),
     gate,
-    now: () => Date.now(),
+    now,
     events,
     log: context.log,
   });

@@ -227,8 +227,13 @@ export class RequestDesk {
 
   /** Answers a request, and all that ask for the same and wait by the time that its sync begins. */
   async #answerWith(first: SyncRequestRecord): Promise<void> {
+    const { clock, stop } = this.#options;
     const { namespace, selector } = first;
-    const turn = await this.#turnOf(namespace);
+    const began = clock.monotonic();
+    const wait = this.#bucket(namespace).take();
+    if (wait > 0) await clock.sleep(wait, stop);
+    const turn = this.#turn(namespace, began);
+    if (!this.#isKnown(namespace)) await clock.sleep(othersFirstMs, stop);
     const refusal = this.#refusalOf(first);
     if (refusal !== undefined) {
       await this.#refuse(namespace, turn, refusal, (request) => this.#refusalOf(request)?.reason === refusal.reason);
@@ -236,27 +241,24 @@ export class RequestDesk {
     }
     let selected: ReadonlySet<string> | undefined;
     if (typeof selector === 'object') {
-      const selection = await this.#selectionOf(first, selector.text);
-      if (this.#options.stop.aborted || this.#writer.isSettled(first)) return;
+      if (this.#writer.isSettled(first)) return;
+      // Another nab-sync must see that somebody is at it, however long it takes to find out for which namespaces.
+      await this.#show(first);
+      const selection = await this.#selectedNamespaces(first, selector.text);
+      if (stop.aborted || this.#writer.isSettled(first)) return;
       if ('reason' in selection) {
         await this.#refuse(namespace, turn, selection, (request) => isSameSelector(request.selector, selector));
         return;
       }
       selected = selection;
     }
-    if (!this.#options.stop.aborted) await this.#syncFor(first, turn, selected);
+    if (!stop.aborted) await this.#syncFor(first, turn, selected);
   }
 
-  /** Waits until requests of the namespace have their turn again. */
-  async #turnOf(namespace: string): Promise<Turn> {
-    const { clock, stop } = this.#options;
-    const began = clock.monotonic();
-    const wait = this.#bucket(namespace).take();
-    if (wait > 0) await clock.sleep(wait, stop);
+  #turn(namespace: string, began: number): Turn {
     const waiting = this.#open(namespace);
     const seen = new Set(waiting.map(({ uid }) => uid));
     const resumed = new Set(waiting.flatMap(({ uid, phase }) => (this.#isResumed(uid, phase) ? [uid] : [])));
-    if (!this.#isKnown(namespace)) await clock.sleep(othersFirstMs, stop);
     return { began, seen, resumed };
   }
 
@@ -269,12 +271,6 @@ export class RequestDesk {
   ): Promise<void> {
     const alike = this.#open(namespace).filter((request) => seen.has(request.uid) && isAlike(request));
     await this.#answerAll(alike, this.#refused(namespace, refusal), 'Failed', began);
-  }
-
-  async #selectionOf(request: SyncRequestRecord, labelSelector: string): Promise<ReadonlySet<string> | Refusal> {
-    // Another nab-sync must see that somebody is at it, however long it takes to find out for which namespaces.
-    if (!this.#writer.isSettled(request)) await this.#show(request);
-    return await this.#selectedNamespaces(request, labelSelector);
   }
 
   async #syncFor(

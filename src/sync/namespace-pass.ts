@@ -17,7 +17,7 @@ import { decide, originOf, worldAt } from './decide.ts';
 import { toWriteFailure, type WriteFailure } from './failure.ts';
 import type { Decision, Reason } from './reasons.ts';
 import type { Outcome } from './report.ts';
-import { statusPatienceMs, type RequestSlots } from './request-slots.ts';
+import { statusPatienceMs, type Lane, type RequestSlots } from './request-slots.ts';
 import type { RetainedBackup, RetainedBackups } from './retained-backups.ts';
 import { settlesAt } from './rules.ts';
 import type { ClusterView, SyncPolicy } from './world.ts';
@@ -261,8 +261,15 @@ export class NamespacePass {
       oldest !== undefined &&
       (this.#statuses.length >= pendingStatusBound ||
         (this.#statusesUnderWay === 0 && this.#context.now() - oldest.dueSince >= statusPatienceMs));
-    const status = statusFirst ? this.#nextStatus() : undefined;
+    // Beyond the bound they would otherwise keep the namespace from its next create for as long as others have any.
+    const isBeyond = this.#statuses.length >= pendingStatusBound;
+    const status = statusFirst ? this.#nextStatus(isBeyond) : undefined;
     return status ?? this.#nextCreate() ?? this.#nextStatus() ?? this.#nextRepair();
+  }
+
+  #lane(kind: 'create' | 'status'): Lane {
+    if (!this.#options.isLive()) return kind;
+    return kind === 'create' ? 'liveCreate' : 'liveStatus';
   }
 
   #nextCreate(): Task | undefined {
@@ -271,19 +278,23 @@ export class NamespacePass {
     if (item === undefined) return undefined;
     return () =>
       this.#context.slots.run(
-        this.#options.isLive() ? 'liveCreate' : 'create',
+        this.#lane('create'),
         () => this.#settleErrors(item, this.#creating, () => this.#create(item)),
         { namespace: item.backup.claim.namespace },
       );
   }
 
-  #nextStatus(): Task | undefined {
+  /** @param asCreate it waits for its slot among the creates */
+  #nextStatus(asCreate = false): Task | undefined {
     if (!this.#mayGoOn(this.#completing)) return undefined;
     const pending = this.#statuses.shift();
     if (pending === undefined) return undefined;
     this.#statusesUnderWay += 1;
     return () =>
-      this.#complete(pending.item, () => this.#writeFirstStatus(pending), pending.dueSince).finally(() => {
+      this.#complete(pending.item, () => this.#writeFirstStatus(pending), {
+        waitingSince: pending.dueSince,
+        asCreate,
+      }).finally(() => {
         pending.kept?.release();
         this.#statusesUnderWay -= 1;
       });
@@ -297,14 +308,18 @@ export class NamespacePass {
   }
 
   /** Writes a status, first or repaired. As with creates, the first goes ahead alone, and one that gets no answer ends it. */
-  async #complete(item: Decided, work: () => Promise<void>, waitingSince?: number): Promise<void> {
+  async #complete(
+    item: Decided,
+    work: () => Promise<void>,
+    { waitingSince, asCreate = false }: { readonly waitingSince?: number; readonly asCreate?: boolean } = {},
+  ): Promise<void> {
     const { namespace } = item.backup.claim;
+    const kind = asCreate ? 'create' : 'status';
     const run = (): Promise<void> =>
-      this.#context.slots.run(
-        this.#options.isLive() ? 'liveStatus' : 'status',
-        () => this.#settleErrors(item, this.#completing, work),
-        { namespace, waitingSince },
-      );
+      this.#context.slots.run(this.#lane(kind), () => this.#settleErrors(item, this.#completing, work), {
+        namespace,
+        waitingSince,
+      });
     if (!this.#options.probe) return run();
     if (this.#firstCompletion === undefined) {
       this.#firstCompletion = run().then(() => {

@@ -7,7 +7,7 @@ export type Lane =
   /** Completes one there. */
   | 'liveStatus'
   /**
-   * Makes a NAB visible. Before statuses, since the non-admin controller's garbage collector deletes Backups whose NAB it
+   * Makes a NAB visible. Before other statuses, since the non-admin controller's garbage collector deletes Backups whose NAB it
    * does not see.
    */
   | 'create'
@@ -16,7 +16,7 @@ export type Lane =
 export interface SlotOptions {
   /** For `hurry`. */
   readonly namespace?: string | undefined;
-  /** Since when the work waits, in milliseconds since the epoch, if it has waited elsewhere before. */
+  /** Since when the work waits, on the clock of the slots, if it has waited elsewhere before. */
   readonly waitingSince?: number | undefined;
 }
 
@@ -32,7 +32,7 @@ interface Waiting {
   readonly since: number;
 }
 
-/** How long a status gives way to creates, each of which takes a third of its time and saves a Backup from the collector. */
+/** How long a status gives way to creates: it takes the time of two, each of which saves a Backup from the collector. */
 export const statusPatienceMs = 2000;
 
 /** Of so many slots that are given away while creates wait, one goes to a status that has waited for longer than that. */
@@ -52,9 +52,9 @@ export class RequestSlots {
 
   /**
    * @param limit how many slots there are; may change at any time
-   * @param now milliseconds since the epoch
+   * @param now milliseconds, on the clock of whoever says since when work waits
    */
-  constructor(limit: { readonly current: number }, now: () => number = Date.now) {
+  constructor(limit: { readonly current: number }, now: () => number) {
     this.#limit = limit;
     this.#now = now;
   }
@@ -97,16 +97,26 @@ export class RequestSlots {
 
   #next(): Waiting | undefined {
     const { liveCreate, liveStatus, create, status } = this.#waiting;
-    const [oldest] = status;
-    const statusFirst =
-      this.#sinceStatus >= statusShare - 1 && oldest !== undefined && this.#now() - oldest.since >= statusPatienceMs;
-    const first =
-      (statusFirst ? status.shift() : undefined) ?? liveCreate.shift() ?? liveStatus.shift() ?? create.shift();
-    if (first !== undefined && !statusFirst) {
-      this.#sinceStatus += 1;
-      return first;
+    if (this.#sinceStatus >= statusShare - 1) {
+      const due = [liveStatus, status].find(([head]) => head !== undefined && this.#hasWaited(head));
+      if (due !== undefined) return this.#status(due);
     }
+    if (liveCreate.length > 0) return this.#create(liveCreate);
+    if (liveStatus.length > 0) return this.#status(liveStatus);
+    return create.length > 0 ? this.#create(create) : this.#status(status);
+  }
+
+  #hasWaited({ since }: Waiting): boolean {
+    return this.#now() - since >= statusPatienceMs;
+  }
+
+  #create(lane: Waiting[]): Waiting | undefined {
+    this.#sinceStatus += 1;
+    return lane.shift();
+  }
+
+  #status(lane: Waiting[]): Waiting | undefined {
     this.#sinceStatus = 0;
-    return first ?? status.shift();
+    return lane.shift();
   }
 }

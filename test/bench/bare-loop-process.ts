@@ -29,15 +29,16 @@ const api = await PooledApi.open({
   ...(http2Connections === undefined ? {} : { http2: true, streams: Math.ceil(concurrency / http2Connections) }),
 });
 
-async function create(name: string): Promise<Created> {
-  const live = await api.call('GET', resourcePath(backups, { namespace: oadpNamespace, name }));
+/** Undefined where the Backup is gone since the list: the non-admin controller's collector may be at work. */
+async function create(name: string): Promise<Created | undefined> {
+  const live = await api.call('GET', resourcePath(backups, { namespace: oadpNamespace, name })).catch(unlessGone);
+  if (live === undefined) return undefined;
   const origin = originOf(toBackupRecord(live));
   const body = nonAdminBackupFor(live, origin, undefined);
   const nab = await api.call('POST', resourcePath(nonAdminBackups, { namespace: origin.namespace }), body);
   return { origin, live, nab };
 }
 
-/** Beside the non-admin controller's collector a Backup may be gone since the list. */
 function unlessGone(error: unknown): undefined {
   if (!(error instanceof Error && error.message.includes(': 404 '))) throw error;
 }
@@ -63,7 +64,7 @@ const names = list.items.map(({ metadata }) => metadata.name);
 const began = performance.now();
 const created: Created[] = [];
 await inParallel(names, concurrency, async (name) => {
-  const made = await create(name).catch(unlessGone);
+  const made = await create(name);
   if (made === undefined) return;
   if (writes === 'all') await writeStatus(made);
   else created.push(made);

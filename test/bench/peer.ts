@@ -77,6 +77,8 @@ type Rescuer = (world: World) => Promise<Running | undefined>;
 /** Begins when its process has started and listed, as nab-sync does. */
 async function startBareLoop(world: World): Promise<Running> {
   const done = bareLoop({ kubeconfig: await world.kubeconfigPath(), writes: 'create', concurrency: bareConcurrency });
+  // Looked at when it is stopped.
+  done.catch(() => undefined);
   return { stop: () => done };
 }
 

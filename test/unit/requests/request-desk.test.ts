@@ -25,9 +25,9 @@ function names(count: number): RequestShape[] {
 describe('a request', () => {
   test('that waits when the time as leader begins is taken up at once, and answered by the next reconcile', async () => {
     const world = deskWith([{}]);
+    expect(world.enqueued).toEqual(['team-a']);
     world.items.set('team-a', [item('created', 'Missing'), item('failed', 'QuotaDenied', 'other')]);
     await world.clock.advance(0);
-    expect(world.enqueued).toEqual(['team-a']);
     expect(world.status('team-a', 'request')).toMatchObject({
       phase: 'Partial',
       observedGeneration: 1,
@@ -225,6 +225,20 @@ describe('in the namespace of OADP', () => {
     name,
     createdAt,
     spec: { namespaceSelector: { matchLabels: { name } } },
+  });
+
+  test('one that goes away while it waits for its turn takes nothing of what it selects from those like it', async () => {
+    // Five have their turn at once, so that the next has to wait.
+    const before = Array.from({ length: 5 }, (_, n) => selecting(`before-${n}`));
+    const world = deskWith([...before, selecting('gold', 1), { ...selecting('gold', 2), name: 'gold-too' }], {
+      scene: { backups },
+      selected: { 'name=gold': ['team-b'] },
+    });
+    await world.clock.advance(0);
+    world.remove(oadpNamespace, 'gold');
+    await world.clock.advance(30 * second);
+    expect(world.status(oadpNamespace, 'gold-too')).toMatchObject({ phase: 'Succeeded', namespaces: 1 });
+    expect(world.enqueued).toEqual(['team-b']);
   });
 
   test('a request whose selector is not taken fails at once, and the others get their answers', async () => {

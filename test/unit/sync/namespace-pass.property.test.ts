@@ -93,7 +93,7 @@ async function run(
         },
         delete: (key) => store.delete(key),
       },
-      slots: new RequestSlots({ current: 4 }),
+      slots: new RequestSlots({ current: 4 }, () => noon),
       retained: new RetainedBackups(5000),
       now: () => noon,
     },

@@ -14,6 +14,7 @@ import {
   nonAdminBackup,
   nonAdminStorageLocation,
   ownedStorageLocation,
+  noon,
   second,
   veleroBackup,
 } from '../../support/gen/api-objects.ts';
@@ -435,7 +436,7 @@ describe('creates and statuses share the namespace’s requests', () => {
 
   test('and never more than there are slots', async () => {
     const { run, client } = passWorld({ backups: backupsNamed(numbered(50)) }, undefined, {
-      slots: new RequestSlots({ current: 3 }),
+      slots: new RequestSlots({ current: 3 }, () => noon),
     });
     await run();
     expect(client.mostAtOnce()).toBe(3);
@@ -449,7 +450,9 @@ describe('creates and statuses share the namespace’s requests', () => {
   ])('the newest backup comes back first, though they are listed %s first', async (_, listed) => {
     const backups = backupsNamed(['a', 'b', 'c']);
     const sorted = listed.map((name) => backups[['a', 'b', 'c'].indexOf(name)] ?? {});
-    const { run, client } = passWorld({ backups: sorted }, undefined, { slots: new RequestSlots({ current: 1 }) });
+    const { run, client } = passWorld({ backups: sorted }, undefined, {
+      slots: new RequestSlots({ current: 1 }, () => noon),
+    });
     await run();
     expect(client.said().filter((line) => line.startsWith('create'))).toEqual(['create c', 'create b', 'create a']);
   });
@@ -492,7 +495,7 @@ describe('of a failed create', () => {
     (call: Call) =>
       call.verb === 'create' && bad.includes(call.name) ? failing(call, code, facts) : undefined;
 
-  const inOrder = { slots: new RequestSlots({ current: 1 }) };
+  const inOrder = { slots: new RequestSlots({ current: 1 }, () => noon) };
 
   test.each<[KubeErrorCode, string]>([
     ['Invalid', 'Invalid'],
@@ -650,7 +653,7 @@ test('a NAB that was created before its namespace went counts as created', async
   const { run, client } = passWorld(
     { backups: backupsNamed(['a', 'b']) },
     (call) => (call.verb === 'create' && call.name === 'a' ? failing(call, 'NamespaceTerminating') : undefined),
-    { slots: new RequestSlots({ current: 1 }) },
+    { slots: new RequestSlots({ current: 1 }, () => noon) },
   );
   const results = await run();
   expect([results.get('b')?.outcome, results.get('a')?.reason]).toEqual(['created', 'NamespaceTerminating']);
@@ -710,7 +713,7 @@ describe('after a denial', () => {
 
   test('those that failed go last, and of them those that failed longest ago first', async () => {
     const { run, client } = passWorld({ backups: backupsNamed(['a', 'b', 'c', 'd']) }, undefined, {
-      slots: new RequestSlots({ current: 1 }),
+      slots: new RequestSlots({ current: 1 }, () => noon),
     });
     await run({
       failedIn: new Map([
@@ -837,7 +840,7 @@ describe('a repair', () => {
         if (isStatus(call)) return names.indexOf(call.name) % 5 === 0 ? undefined : failing(call, 'ServerError');
         return call.resource.startsWith('nonadmin') ? bare.get(call.name) : undefined;
       },
-      { slots: new RequestSlots({ current: 1 }) },
+      { slots: new RequestSlots({ current: 1 }, () => noon) },
     );
     await run();
     expect(client.count('update')).toBe(30);
@@ -849,7 +852,7 @@ describe('a repair', () => {
     const { run, client } = passWorld(
       { backups: backupsNamed(names), nonAdminBackups },
       (call) => failing(call, 'Timeout'),
-      { slots: new RequestSlots({ current: 1 }) },
+      { slots: new RequestSlots({ current: 1 }, () => noon) },
     );
     const results = await run();
     expect(client.calls).toHaveLength(5);

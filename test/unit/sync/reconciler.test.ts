@@ -28,7 +28,7 @@ interface ReconcilerWorld extends PassWorld {
 
 /** One slot, so that the order of requests is settled. */
 function reconcilerWorld(objects: SceneObjects = {}, answer?: Answer): ReconcilerWorld {
-  const world = passWorld(objects, answer, { slots: new RequestSlots({ current: 1 }) });
+  const world = passWorld(objects, answer, { slots: new RequestSlots({ current: 1 }, () => noon) });
   const events = eventRecorder();
   const { log, lines } = logRecorder();
   const reconciler = new Reconciler({ ...world.context, events, log });

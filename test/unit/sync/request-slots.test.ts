@@ -56,7 +56,7 @@ describe('when requests wait for a slot', () => {
   });
 
   test('what is for a namespace that changes meanwhile goes ahead of the others', async () => {
-    const slots = new RequestSlots({ current: 1 });
+    const slots = new RequestSlots({ current: 1 }, () => 0);
     const holder = held();
     const order: string[] = [];
     const done = [slots.run('create', holder.work, { namespace: 'team-a' })];
@@ -117,6 +117,12 @@ describe('when requests wait for a slot', () => {
     });
   });
 
+  test('the share is for statuses of namespaces that came back as well, and for those first', async () => {
+    const creates = Array.from({ length: 200 }, (): readonly [Lane, string] => ['liveCreate', 'c']);
+    const order = await orderOf([['status', 'other'], ['liveStatus', 'live'], ...creates], { waitedMs: 2000 });
+    expect([order[62], order[126]]).toEqual(['live', 'other']);
+  });
+
   test('a status has nothing to wait for where no create waits, and what it took is not saved up', async () => {
     const statuses = Array.from({ length: 20 }, (): readonly [Lane, string] => ['status', 's']);
     const order = await orderOf([...statuses, ['create', 'c']]);
@@ -126,7 +132,7 @@ describe('when requests wait for a slot', () => {
 
 describe('a slot', () => {
   test('is one of as many as there are', async () => {
-    const slots = new RequestSlots({ current: 3 });
+    const slots = new RequestSlots({ current: 3 }, () => 0);
     const works = Array.from({ length: 5 }, held);
     const done = works.map(({ work }) => slots.run('create', work));
     await Promise.resolve();
@@ -138,7 +144,7 @@ describe('a slot', () => {
 
   test('is taken away when it is free, and given back when there are more', async () => {
     const limit = { current: 2 };
-    const slots = new RequestSlots(limit);
+    const slots = new RequestSlots(limit, () => 0);
     const works = Array.from({ length: 6 }, held);
     const done = works.map(({ work }) => slots.run('create', work));
     const end = async (index: number): Promise<boolean[]> => {
@@ -156,7 +162,7 @@ describe('a slot', () => {
   });
 
   test('passes on what its work returns, and how it fails, and is free again', async () => {
-    const slots = new RequestSlots({ current: 1 });
+    const slots = new RequestSlots({ current: 1 }, () => 0);
     const failing = slots.run('create', () => Promise.reject(new Error('no')));
     await expect(failing).rejects.toThrow('no');
     await expect(slots.run('status', () => Promise.reject(new Error('neither')))).rejects.toThrow('neither');

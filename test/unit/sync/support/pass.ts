@@ -46,7 +46,7 @@ export function passWorld(objects: SceneObjects = {}, answer?: Answer, context: 
     state: made.state,
     policy: made.policy,
     nonAdminBackups: storeOf(made),
-    slots: new RequestSlots({ current: 16 }),
+    slots: new RequestSlots({ current: 16 }, () => clock.now),
     retained: new RetainedBackups(),
     now: () => clock.now,
     ...context,
