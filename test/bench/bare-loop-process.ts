@@ -29,18 +29,17 @@ const api = await PooledApi.open({
   ...(http2Connections === undefined ? {} : { http2: true, streams: Math.ceil(concurrency / http2Connections) }),
 });
 
-/** Undefined where the Backup is gone since the list: the non-admin controller's collector may be at work. */
-async function create(name: string): Promise<Created | undefined> {
-  const live = await api.call('GET', resourcePath(backups, { namespace: oadpNamespace, name })).catch(unlessGone);
-  if (live === undefined) return undefined;
+async function create(name: string): Promise<Created> {
+  const live = await api.call('GET', resourcePath(backups, { namespace: oadpNamespace, name }));
   const origin = originOf(toBackupRecord(live));
   const body = nonAdminBackupFor(live, origin, undefined);
   const nab = await api.call('POST', resourcePath(nonAdminBackups, { namespace: origin.namespace }), body);
   return { origin, live, nab };
 }
 
-function unlessGone(error: unknown): undefined {
-  if (!(error instanceof Error && error.message.includes(': 404 '))) throw error;
+/** Beside the non-admin controller, its collector may have deleted a Backup since the list, or its synchronizer made the NAB. */
+function unlessForestalled(error: unknown): undefined {
+  if (!(error instanceof Error && /: (404|409) /.test(error.message))) throw error;
 }
 
 async function writeStatus({ origin, live, nab }: Created): Promise<void> {
@@ -64,7 +63,7 @@ const names = list.items.map(({ metadata }) => metadata.name);
 const began = performance.now();
 const created: Created[] = [];
 await inParallel(names, concurrency, async (name) => {
-  const made = await create(name);
+  const made = await create(name).catch(unlessForestalled);
   if (made === undefined) return;
   if (writes === 'all') await writeStatus(made);
   else created.push(made);

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeErrorCode } from '../../../src/kube/errors.ts';
 import { isJsonObject } from '../../../src/kube/json.ts';
 import { RetainedBackups } from '../../../src/sync/retained-backups.ts';
-import { RequestSlots } from '../../../src/sync/request-slots.ts';
+import { RequestSlots, type Lane, type SlotOptions } from '../../../src/sync/request-slots.ts';
 import {
   at,
   backupNotFound,
@@ -432,6 +432,25 @@ describe('creates and statuses share the namespace’s requests', () => {
     const { run, client } = passWorld({ backups: backupsNamed(numbered(50)) });
     await run();
     expect(client.mostAtOnce()).toBe(8);
+  });
+
+  test('with more statuses waiting than the bound, they wait for slots among the creates', async () => {
+    const lanes: Lane[] = [];
+    class Noting extends RequestSlots {
+      override run<T>(lane: Lane, work: () => Promise<T>, options?: SlotOptions): Promise<T> {
+        lanes.push(lane);
+        return super.run(lane, work, options);
+      }
+    }
+    const { run } = passWorld({ backups: backupsNamed(numbered(1_100)) }, undefined, {
+      slots: new Noting({ current: 8 }, () => noon),
+    });
+    await run();
+    const created = lanes.lastIndexOf('create') + 1;
+    expect(lanes.length).toBe(2_200);
+    // All creates, and as many statuses as there were creates beyond the bound; some more are under way.
+    expect(lanes.filter((lane) => lane === 'create').length).toBeGreaterThanOrEqual(1_190);
+    expect(lanes.slice(created).every((lane) => lane === 'status')).toBe(true);
   });
 
   test('and never more than there are slots', async () => {
