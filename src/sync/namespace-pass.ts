@@ -17,7 +17,7 @@ import { decide, originOf, worldAt } from './decide.ts';
 import { toWriteFailure, type WriteFailure } from './failure.ts';
 import type { Decision, Reason } from './reasons.ts';
 import type { Outcome } from './report.ts';
-import { statusPatienceMs, type Lane, type RequestSlots } from './request-slots.ts';
+import { liveLane, statusPatienceMs, type Lane, type RequestSlots } from './request-slots.ts';
 import type { RetainedBackup, RetainedBackups } from './retained-backups.ts';
 import { settlesAt } from './rules.ts';
 import type { ClusterView, SyncPolicy } from './world.ts';
@@ -257,19 +257,16 @@ export class NamespacePass {
 
   #next(): Task | undefined {
     const [oldest] = this.#statuses;
-    const statusFirst =
-      oldest !== undefined &&
-      (this.#statuses.length >= pendingStatusBound ||
-        (this.#statusesUnderWay === 0 && this.#context.now() - oldest.dueSince >= statusPatienceMs));
     // Beyond the bound they would otherwise keep the namespace from its next create for as long as others have any.
     const isBeyond = this.#statuses.length >= pendingStatusBound;
-    const status = statusFirst ? this.#nextStatus(isBeyond) : undefined;
+    const isDue =
+      oldest !== undefined && this.#statusesUnderWay === 0 && this.#context.now() - oldest.dueSince >= statusPatienceMs;
+    const status = isBeyond || isDue ? this.#nextStatus(isBeyond) : undefined;
     return status ?? this.#nextCreate() ?? this.#nextStatus() ?? this.#nextRepair();
   }
 
-  #lane(kind: 'create' | 'status'): Lane {
-    if (!this.#options.isLive()) return kind;
-    return kind === 'create' ? 'liveCreate' : 'liveStatus';
+  #lane(kind: keyof typeof liveLane): Lane {
+    return this.#options.isLive() ? liveLane[kind] : kind;
   }
 
   #nextCreate(): Task | undefined {

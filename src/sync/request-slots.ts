@@ -20,10 +20,8 @@ export interface SlotOptions {
   readonly waitingSince?: number | undefined;
 }
 
-const hurried = [
-  ['create', 'liveCreate'],
-  ['status', 'liveStatus'],
-] as const satisfies (readonly [Lane, Lane])[];
+/** The lane of the same work in a namespace that just changed. */
+export const liveLane = { create: 'liveCreate', status: 'liveStatus' } as const satisfies Partial<Record<Lane, Lane>>;
 
 /** Work that waits for its slot. */
 interface Waiting {
@@ -79,10 +77,10 @@ export class RequestSlots {
 
   /** What waits already for a namespace goes ahead as for one that just changed. */
   hurry(namespace: string): void {
-    for (const [from, to] of hurried) {
-      const [its, others] = partition(this.#waiting[from], (waiting) => waiting.namespace === namespace);
-      this.#waiting[from] = others;
-      this.#waiting[to].push(...its);
+    for (const lane of ['create', 'status'] as const) {
+      const [its, others] = partition(this.#waiting[lane], (waiting) => waiting.namespace === namespace);
+      this.#waiting[lane] = others;
+      this.#waiting[liveLane[lane]].push(...its);
     }
   }
 

@@ -18,7 +18,7 @@ export const bareLoopTask = z.object({
 export type BareLoopTask = z.infer<typeof bareLoopTask>;
 
 /** `seconds` from the first request to the last answer. */
-const bareLoopResult = z.object({ count: z.number(), seconds: z.number() });
+const bareLoopResult = z.object({ seconds: z.number() });
 export type BareLoopResult = z.infer<typeof bareLoopResult>;
 
 const program = fileURLToPath(new URL('bare-loop-process.ts', import.meta.url));

@@ -43,15 +43,10 @@ export async function measurePeer(nacBinary: string, options: BenchOptions, resu
     target: { of: 'ratio', atLeast: 12 },
   });
 
-  const lostBeside = (rescuer: Rescuer): Promise<number> =>
+  const lostBeside = (rescuer?: Rescuer): Promise<number> =>
     inFreshWorld(options, (world) => lost(world, nacBinary, count, rescuer));
   const what = `of ${count} Backups without NAB, deleted by the NAC`;
-  results.add({
-    part,
-    name: `${what} alone`,
-    unit: '',
-    value: await lostBeside(async () => Promise.resolve(undefined)),
-  });
+  results.add({ part, name: `${what} alone`, unit: '', value: await lostBeside() });
   const together: number[] = [];
   const besideBare: number[] = [];
   for (let run = 0; run < options.runs; run += 1) {
@@ -72,7 +67,7 @@ interface Running {
 }
 
 /** Starts what is to be faster than the collector. */
-type Rescuer = (world: World) => Promise<Running | undefined>;
+type Rescuer = (world: World) => Promise<Running>;
 
 /** Begins when its process has started and listed, as nab-sync does. */
 async function startBareLoop(world: World): Promise<Running> {
@@ -102,10 +97,10 @@ async function timeToComplete(world: World, count: number, start: () => Promise<
 }
 
 /** How many Backups are gone when every one that is left has its NAB. */
-async function lost(world: World, nacBinary: string, count: number, rescuer: Rescuer): Promise<number> {
+async function lost(world: World, nacBinary: string, count: number, rescuer?: Rescuer): Promise<number> {
   // As OADP sets them where nobody says otherwise.
   const nac = await startNac(world, nacBinary, { backupSyncPeriod: '2m0s', garbageCollectionPeriod: '24h0m0s' });
-  const running = await rescuer(world);
+  const running = await rescuer?.(world);
   try {
     const deadline = performance.now() + 1_200_000;
     for (;;) {

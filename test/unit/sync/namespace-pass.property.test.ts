@@ -6,12 +6,12 @@ import { toNonAdminBackupRecord } from '../../../src/oadp/non-admin-backup.ts';
 import { nameAt, objectAt, textAt } from '../../../src/oadp/read.ts';
 import { decide, worldAt } from '../../../src/sync/decide.ts';
 import { NamespacePass, type ItemResult } from '../../../src/sync/namespace-pass.ts';
-import { RequestSlots } from '../../../src/sync/request-slots.ts';
 import { RetainedBackups } from '../../../src/sync/retained-backups.ts';
 import { noon, oadpNamespace } from '../../support/gen/api-objects.ts';
 import { lifelike } from './support/arbitrary-objects.ts';
 import { happenings, LiveCluster, policy } from './support/live-cluster.ts';
 import { failing, scriptedClient, type Call, type ScriptedClient } from './support/scripted-client.ts';
+import { slotsOf } from './support/pass.ts';
 
 /**
  * A pass against a server that fails in any way at any request, in any world: whatever happens, it ends with a result for
@@ -93,7 +93,7 @@ async function run(
         },
         delete: (key) => store.delete(key),
       },
-      slots: new RequestSlots({ current: 4 }, () => noon),
+      slots: slotsOf(4),
       retained: new RetainedBackups(5000),
       now: () => noon,
     },

@@ -18,7 +18,7 @@ import {
   second,
   veleroBackup,
 } from '../../support/gen/api-objects.ts';
-import { backupsNamed, passWorld } from './support/pass.ts';
+import { backupsNamed, passWorld, slotsOf } from './support/pass.ts';
 import { failing, type Call } from './support/scripted-client.ts';
 
 /** Names that sort as they are numbered. */
@@ -455,7 +455,7 @@ describe('creates and statuses share the namespace’s requests', () => {
 
   test('and never more than there are slots', async () => {
     const { run, client } = passWorld({ backups: backupsNamed(numbered(50)) }, undefined, {
-      slots: new RequestSlots({ current: 3 }, () => noon),
+      slots: slotsOf(3),
     });
     await run();
     expect(client.mostAtOnce()).toBe(3);
@@ -470,7 +470,7 @@ describe('creates and statuses share the namespace’s requests', () => {
     const backups = backupsNamed(['a', 'b', 'c']);
     const sorted = listed.map((name) => backups[['a', 'b', 'c'].indexOf(name)] ?? {});
     const { run, client } = passWorld({ backups: sorted }, undefined, {
-      slots: new RequestSlots({ current: 1 }, () => noon),
+      slots: slotsOf(1),
     });
     await run();
     expect(client.said().filter((line) => line.startsWith('create'))).toEqual(['create c', 'create b', 'create a']);
@@ -514,7 +514,7 @@ describe('of a failed create', () => {
     (call: Call) =>
       call.verb === 'create' && bad.includes(call.name) ? failing(call, code, facts) : undefined;
 
-  const inOrder = { slots: new RequestSlots({ current: 1 }, () => noon) };
+  const inOrder = { slots: slotsOf(1) };
 
   test.each<[KubeErrorCode, string]>([
     ['Invalid', 'Invalid'],
@@ -672,7 +672,7 @@ test('a NAB that was created before its namespace went counts as created', async
   const { run, client } = passWorld(
     { backups: backupsNamed(['a', 'b']) },
     (call) => (call.verb === 'create' && call.name === 'a' ? failing(call, 'NamespaceTerminating') : undefined),
-    { slots: new RequestSlots({ current: 1 }, () => noon) },
+    { slots: slotsOf(1) },
   );
   const results = await run();
   expect([results.get('b')?.outcome, results.get('a')?.reason]).toEqual(['created', 'NamespaceTerminating']);
@@ -732,7 +732,7 @@ describe('after a denial', () => {
 
   test('those that failed go last, and of them those that failed longest ago first', async () => {
     const { run, client } = passWorld({ backups: backupsNamed(['a', 'b', 'c', 'd']) }, undefined, {
-      slots: new RequestSlots({ current: 1 }, () => noon),
+      slots: slotsOf(1),
     });
     await run({
       failedIn: new Map([
@@ -859,7 +859,7 @@ describe('a repair', () => {
         if (isStatus(call)) return names.indexOf(call.name) % 5 === 0 ? undefined : failing(call, 'ServerError');
         return call.resource.startsWith('nonadmin') ? bare.get(call.name) : undefined;
       },
-      { slots: new RequestSlots({ current: 1 }, () => noon) },
+      { slots: slotsOf(1) },
     );
     await run();
     expect(client.count('update')).toBe(30);
@@ -871,7 +871,7 @@ describe('a repair', () => {
     const { run, client } = passWorld(
       { backups: backupsNamed(names), nonAdminBackups },
       (call) => failing(call, 'Timeout'),
-      { slots: new RequestSlots({ current: 1 }, () => noon) },
+      { slots: slotsOf(1) },
     );
     const results = await run();
     expect(client.calls).toHaveLength(5);

@@ -1,6 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
 import { Reconciler, type NamespaceReport } from '../../../src/sync/reconciler.ts';
-import { RequestSlots } from '../../../src/sync/request-slots.ts';
 import {
   at,
   bareNonAdminBackup,
@@ -13,7 +12,7 @@ import {
   storageLocation,
   veleroBackup,
 } from '../../support/gen/api-objects.ts';
-import { backupsNamed, passWorld, type PassWorld } from './support/pass.ts';
+import { backupsNamed, passWorld, slotsOf, type PassWorld } from './support/pass.ts';
 import { eventRecorder, logRecorder, type Told } from './support/recorders.ts';
 import type { SceneObjects } from './support/scene.ts';
 import { failing, type Answer, type Call } from './support/scripted-client.ts';
@@ -28,7 +27,7 @@ interface ReconcilerWorld extends PassWorld {
 
 /** One slot, so that the order of requests is settled. */
 function reconcilerWorld(objects: SceneObjects = {}, answer?: Answer): ReconcilerWorld {
-  const world = passWorld(objects, answer, { slots: new RequestSlots({ current: 1 }, () => noon) });
+  const world = passWorld(objects, answer, { slots: slotsOf(1) });
   const events = eventRecorder();
   const { log, lines } = logRecorder();
   const reconciler = new Reconciler({ ...world.context, events, log });

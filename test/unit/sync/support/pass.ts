@@ -37,6 +37,11 @@ export interface PassWorld {
   readonly run: (options?: Partial<PassOptions>) => Promise<Map<string, ItemResult>>;
 }
 
+/** So many slots, in which no time goes by. */
+export function slotsOf(current: number): RequestSlots {
+  return new RequestSlots({ current }, () => noon);
+}
+
 export function passWorld(objects: SceneObjects = {}, answer?: Answer, context: Partial<PassContext> = {}): PassWorld {
   const made = scene(objects);
   const client = scriptedClient(objects.backups ?? [veleroBackup()], answer);
