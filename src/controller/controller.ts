@@ -76,7 +76,7 @@ class Controller {
   /** Only while this replica leads. */
   #desk: RequestDesk | undefined;
   readonly #liveness: Liveness;
-  readonly #heap = new Heap();
+  readonly #heap = new Heap(() => !this.#cache.hasSynced);
   #staleSaid: string | undefined;
 
   constructor(context: CommandContext) {

@@ -4,16 +4,19 @@ import { setFlagsFromString } from 'node:v8';
 const quietMs = 2000;
 
 /**
- * What V8 is to spare: memory at rest, where nearly all of the time goes by, and time while NABs are written.
- * docs/performance.md has what either costs. V8 looks at the flag whenever it decides about a collection, so it may change at
- * any time; Node leaves V8's flags open for this.
+ * What V8 is to spare: memory at rest, where nearly all of the time goes by, and time while NABs are written and until the
+ * first lists are in. docs/performance.md has what either costs. V8 looks at the flag whenever it decides about a collection, so
+ * it may change at any time; Node leaves V8's flags open for this.
  */
 export class Heap {
+  readonly #isStarting: () => boolean;
   readonly #setFlag: (flag: string) => void;
   readonly #quiet: NodeJS.Timeout;
   #atRest = false;
 
-  constructor(setFlag = setFlagsFromString) {
+  /** @param isStarting whether the first lists are still to come */
+  constructor(isStarting: () => boolean, setFlag = setFlagsFromString) {
+    this.#isStarting = isStarting;
     this.#setFlag = setFlag;
     this.#quiet = setTimeout(() => {
       this.#rest();
@@ -31,6 +34,10 @@ export class Heap {
   }
 
   #rest(): void {
+    if (this.#isStarting()) {
+      this.#quiet.refresh();
+      return;
+    }
     this.#atRest = true;
     this.#setFlag('--optimize-for-size');
   }

@@ -41,10 +41,17 @@ export interface ListPage {
 export interface WatchOptions {
   readonly namespace?: string | undefined;
   readonly labelSelector?: string | undefined;
-  readonly resourceVersion: string;
+  /**
+   * Left out: what is there comes first, an `ADDED` for each object, then a bookmark with `initialEventsEnd`. Servers that do
+   * not know of it refuse (`Invalid`, `BadRequest`).
+   */
+  readonly resourceVersion?: string | undefined;
   /** After this long the server ends the watch; a little later we do. */
   readonly timeoutSeconds: number;
-  /** Silence that counts as a dead stream. An API server sends a bookmark about once a minute. */
+  /**
+   * Silence that counts as a dead stream. An API server sends a bookmark about once a minute. While what was there is still
+   * being told, the client's `readTimeoutMs` counts instead.
+   */
   readonly idleTimeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Called when the server has accepted the watch. */
@@ -231,7 +238,7 @@ export class KubeClient {
   }
 
   /**
-   * The events after `resourceVersion`. Ends when the server ends the watch in good order; throws a KubeError otherwise,
+   * The events after `resourceVersion`, or all that is there and what happens then. Ends when the server ends the watch in good order; throws a KubeError otherwise,
    * `Timeout` when the server did not end it in time or went silent. The connection is closed when the iteration is.
    */
   async *watch(resource: Resource, options: WatchOptions): AsyncGenerator<WatchEvent, void, void> {
@@ -241,7 +248,10 @@ export class KubeClient {
         watch: 'true',
         allowWatchBookmarks: 'true',
         labelSelector: options.labelSelector,
-        resourceVersion: options.resourceVersion,
+        // Without the second, a server that does not know the first would take it for a watch from anywhere.
+        ...(options.resourceVersion === undefined
+          ? { sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan' }
+          : { resourceVersion: options.resourceVersion }),
         timeoutSeconds: options.timeoutSeconds.toString(),
       },
     };
@@ -257,9 +267,13 @@ export class KubeClient {
       const body = await this.#authorized(call, limits, ({ watches }, request) =>
         openStream(watches, { ...request, signal: idle.signal }),
       );
-      idle.extend(options.idleTimeoutMs ?? WATCH_IDLE_MS);
+      const { idleTimeoutMs = WATCH_IDLE_MS } = options;
+      idle.extend(options.resourceVersion === undefined ? undefined : idleTimeoutMs);
       options.onOpen?.();
-      yield* readWatchEvents(eachExtending(body, idle), call, this.#settings.maxEventBytes);
+      for await (const event of readWatchEvents(eachExtending(body, idle), call, this.#settings.maxEventBytes)) {
+        if (event.type === 'BOOKMARK' && event.initialEventsEnd === true) idle.extend(idleTimeoutMs);
+        yield event;
+      }
     } catch (error) {
       throw this.#failure(call, error, limits);
     }

@@ -49,9 +49,14 @@ export class Deadline implements Disposable {
 
   /** Starts the time anew, with another length if given. */
   extend(ms = this.#lengthMs): void {
+    if (this.#over) return;
+    if (ms === this.#lengthMs) {
+      this.#timer.refresh();
+      return;
+    }
     clearTimeout(this.#timer);
     this.#lengthMs = ms;
-    if (!this.#over) this.#timer = this.#start();
+    this.#timer = this.#start();
   }
 
   [Symbol.dispose](): void {

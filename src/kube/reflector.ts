@@ -104,6 +104,9 @@ class Doubt extends Error {
 /**
  * Keeps a store equal to one collection of the API server: a complete list, then the watch that follows it, and a new
  * list on any doubt. Nothing runs before `run` or `listOnce` is called.
+ *
+ * A list is a watch that begins with what is there, since it costs the server the same for each object however many there are,
+ * and takes no more memory here than one object does. Where the server has none, or one has just failed, the list comes in pages.
  */
 export class Reflector<R> {
   readonly #options: ReflectorOptions<R>;
@@ -112,6 +115,10 @@ export class Reflector<R> {
   readonly #random: () => number;
   readonly #log: Logger;
   readonly #pageSize = new PageSize();
+  /** The server, or something before it, does not know of watches that begin with what is there. */
+  #cannotStream = false;
+  /** How the next list comes. */
+  #inPages = false;
   readonly #listeners = new Set<StateListener>();
   #state: ReflectorState;
   readonly #synced = Promise.withResolvers<undefined>();
@@ -194,7 +201,14 @@ export class Reflector<R> {
 
   /** Puts the complete collection into the store, once. Rejects with KubeError and then leaves the store as it was. */
   async listOnce(signal?: AbortSignal): Promise<void> {
-    await this.#list(signal, 4);
+    try {
+      const { events } = this.#watch(undefined, signal);
+      await this.#takeList(events);
+      await events.return();
+    } catch (error) {
+      if (error instanceof KubeError && error.code === 'Aborted') throw error;
+      await this.#listPages(signal, 4);
+    }
   }
 
   /**
@@ -224,9 +238,9 @@ export class Reflector<R> {
   async #loop(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
-        let resourceVersion = await this.#list(signal, 1);
+        let resourceVersion = await this.#begin(signal);
         while (this.#clock.monotonic() < this.#relistAt) {
-          resourceVersion = await this.#watch(resourceVersion, signal);
+          resourceVersion = await this.#follow(this.#watch(resourceVersion, signal), resourceVersion);
         }
       } catch (error) {
         // After an abort the error is its echo.
@@ -235,8 +249,33 @@ export class Reflector<R> {
     }
   }
 
-  async #list(signal: AbortSignal | undefined, firstPageTries: number): Promise<string> {
-    const { client, resource, namespace, labelSelector, store } = this.#options;
+  /** Brings a complete list into the store, and where it can follows it; resolves with how far that got. */
+  async #begin(signal: AbortSignal): Promise<string> {
+    if (this.#inPages) {
+      const resourceVersion = await this.#listPages(signal, 1);
+      this.#inPages = this.#cannotStream;
+      return resourceVersion;
+    }
+    const watch = this.#watch(undefined, signal);
+    let resourceVersion;
+    try {
+      resourceVersion = await this.#takeList(watch.events);
+    } catch (error) {
+      this.#inPages = true;
+      if (!isRefusal(error)) throw error;
+      // A right may be granted later, and what lacks is said by what comes next.
+      if (error.code !== 'Forbidden') {
+        this.#cannotStream = true;
+        this.#log.info({ reason: reasonOf(error) }, 'the API server does not stream lists: they are read in pages');
+      }
+      return await this.#begin(signal);
+    }
+    this.#enter('live');
+    return await this.#follow(watch, resourceVersion);
+  }
+
+  async #listPages(signal: AbortSignal | undefined, firstPageTries: number): Promise<string> {
+    const { client, resource, namespace, labelSelector } = this.#options;
     const records = new Map<string, R>();
     const resourceVersion = await listAll({
       client,
@@ -260,31 +299,46 @@ export class Reflector<R> {
       clock: this.#clock,
       random: this.#random,
     });
+    this.#listed(records, resourceVersion);
+    return resourceVersion;
+  }
+
+  #listed(records: ReadonlyMap<string, R>, resourceVersion: string): void {
     if (wentBack(this.#resourceVersion, resourceVersion)) {
       this.#log.warn({ before: this.#resourceVersion, resourceVersion }, 'the API server went back in time');
     }
     this.#resourceVersion = resourceVersion;
     this.#seen = resourceVersion;
-    store.replace(records);
+    this.#options.store.replace(records);
     this.#currentAt = this.#clock.monotonic();
     this.#hasSynced = true;
     this.#synced.resolve(undefined);
-    this.#relistAt = this.#clock.monotonic() + this.#tuning.relistIntervalMs * (0.9 + this.#random() / 5);
-    return resourceVersion;
+    this.#relistAt = this.#clock.monotonic() + this.#tuning.relistIntervalMs * (EARLIEST_RELIST + this.#random() / 5);
   }
 
-  /** Follows the collection until the server ends the watch in good order; resolves with where it got to. */
-  async #watch(from: string, signal: AbortSignal): Promise<string> {
+  /** Reads up to the end of what was there when the watch began. Without that end nothing is in the store. */
+  async #takeList(events: AsyncIterator<WatchEvent, void>): Promise<string> {
+    const records = new Map<string, R>();
+    for (let next = await events.next(); next.done !== true; next = await events.next()) {
+      const event = next.value;
+      this.#apply(event, records);
+      if (event.type !== 'BOOKMARK' || event.initialEventsEnd !== true) continue;
+      this.#listed(records, event.resourceVersion);
+      return event.resourceVersion;
+    }
+    throw this.#watchError('ended before the list was complete');
+  }
+
+  /** Opens a watch from there, or one that begins with a list. */
+  #watch(from: string | undefined, signal: AbortSignal | undefined): Watch {
     const { client, resource, namespace, labelSelector } = this.#options;
-    const { watchMinSeconds, watchMaxSeconds, watchIdleMs } = this.#tuning;
+    const { watchMinSeconds, watchMaxSeconds, watchIdleMs, relistIntervalMs } = this.#tuning;
     const started = this.#clock.monotonic();
     // The watch also ends when the next list is due, so that no second timer has to interrupt it.
-    const untilRelist = Math.max(1, Math.ceil((this.#relistAt - started) / 1000));
+    const untilRelistMs = from === undefined ? relistIntervalMs * EARLIEST_RELIST : this.#relistAt - started;
     const wanted = Math.round(watchMinSeconds + (watchMaxSeconds - watchMinSeconds) * this.#random());
-    const timeoutSeconds = Math.min(wanted, untilRelist);
-    let resourceVersion = from;
-    let events = 0;
-    const watch = client.watch(resource, {
+    const timeoutSeconds = Math.min(wanted, Math.max(1, Math.ceil(untilRelistMs / 1000)));
+    const events = client.watch(resource, {
       namespace,
       labelSelector,
       resourceVersion: from,
@@ -292,10 +346,17 @@ export class Reflector<R> {
       idleTimeoutMs: watchIdleMs,
       signal,
       onOpen: () => {
-        this.#enter('live');
+        if (from !== undefined) this.#enter('live');
       },
     });
-    for await (const event of watch) {
+    return { events, started, askedMs: timeoutSeconds * 1000 };
+  }
+
+  /** Follows the collection until the server ends the watch in good order; resolves with where it got to. */
+  async #follow({ events, started, askedMs }: Watch, from: string): Promise<string> {
+    let resourceVersion = from;
+    let count = 0;
+    for await (const event of events) {
       // An etcd that was restored from a backup counts from an earlier number again; a watch from a number that it has
       // not reached yet stays silent until it gets there. Bookmarks show it within a minute or so.
       if (wentBack(resourceVersion, event.resourceVersion)) {
@@ -303,10 +364,10 @@ export class Reflector<R> {
       }
       resourceVersion = event.resourceVersion;
       this.#seen = resourceVersion;
-      events += 1;
-      this.#apply(event);
+      count += 1;
+      this.#apply(event, this.#options.store);
     }
-    if (events === 0) this.#judgeSilentEnd(this.#clock.monotonic() - started, timeoutSeconds * 1000);
+    if (count === 0) this.#judgeSilentEnd(this.#clock.monotonic() - started, askedMs);
     return resourceVersion;
   }
 
@@ -315,21 +376,20 @@ export class Reflector<R> {
     const lasted = `ended after ${Math.round(lastedMs)} ms without an event`;
     // Otherwise a server that closes each watch at once would be asked as fast as it answers.
     if (lastedMs < Math.min(this.#tuning.shortWatchMs, askedMs / 2)) {
-      const message = `watch ${qualifiedName(this.#options.resource)}: ${lasted}`;
-      throw new KubeError({ ...this.#facts(), verb: 'watch', code: 'ServerError', message });
+      throw this.#watchError(lasted);
     }
     // A server that stops closes its watches in good order. Nothing has shown that the one behind the next watch has come
     // as far as we have, and if it has not, that watch will be silent.
     if (lastedMs < askedMs - EARLY_MS) throw new Doubt(lasted);
   }
 
-  #apply(event: WatchEvent): void {
+  #apply(event: WatchEvent, target: Records<R>): void {
     if (event.type === 'BOOKMARK') return;
     const key = this.#keyOf(event.object);
     if (key === undefined) return;
     const record = event.type === 'DELETED' ? undefined : this.#project(event.object);
-    if (record === undefined) this.#options.store.delete(key);
-    else this.#options.store.set(key, record);
+    if (record === undefined) target.delete(key);
+    else target.set(key, record);
   }
 
   #keyOf(object: JsonObject): string | undefined {
@@ -414,10 +474,31 @@ export class Reflector<R> {
     }
   }
 
-  #facts(): { readonly resource: string; readonly namespace: string | undefined } {
-    return { resource: qualifiedName(this.#options.resource), namespace: this.#options.namespace };
+  #watchError(detail: string): KubeError {
+    const { resource, namespace } = this.#options;
+    const name = qualifiedName(resource);
+    const message = `watch ${name}: ${detail}`;
+    return new KubeError({ resource: name, namespace, verb: 'watch', code: 'ServerError', message });
   }
 }
+
+/** A watch that was opened. */
+interface Watch {
+  readonly events: AsyncGenerator<WatchEvent, void, void>;
+  /** On the monotonic clock. */
+  readonly started: number;
+  /** After this long the server should end it. */
+  readonly askedMs: number;
+}
+
+/** Where records go to. */
+interface Records<R> {
+  set(key: string, record: R): void;
+  delete(key: string): void;
+}
+
+/** Of the interval. */
+const EARLIEST_RELIST = 0.9;
 
 /** A watch that ends this much before its time ended early. */
 const EARLY_MS = 2_000;
@@ -437,6 +518,11 @@ function phaseFor(error: unknown): ReflectorPhase {
   if (!(error instanceof KubeError)) return 'offline';
   if (error.code === 'KindNotInstalled') return 'kindNotInstalled';
   return policyFor(error) === 'needsAdmin' ? 'forbidden' : 'offline';
+}
+
+/** Of the request as such, whatever state the server is in. */
+function isRefusal(error: unknown): error is KubeError {
+  return error instanceof KubeError && ['Invalid', 'BadRequest', 'Forbidden'].includes(error.code);
 }
 
 function isStale(error: unknown): boolean {

@@ -5,7 +5,15 @@ import { requestError, statusError, type RequestFacts } from './status-error.ts'
 /** One thing that happened. Bookmarks carry nothing but how far the stream has come. */
 export type WatchEvent =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: JsonObject; readonly resourceVersion: string }
-  | { readonly type: 'BOOKMARK'; readonly resourceVersion: string };
+  | {
+      readonly type: 'BOOKMARK';
+      readonly resourceVersion: string;
+      /** All that was there when the watch began has been told. */
+      readonly initialEventsEnd?: true;
+    };
+
+/** With the value `true` on the bookmark after the last object that was there when a watch began. */
+const initialEventsEndAnnotation = 'k8s.io/initial-events-end';
 
 const NEWLINE = 0x0a;
 
@@ -58,7 +66,8 @@ function parseEvent(line: string, request: RequestFacts): WatchEvent {
     const code = object['code'];
     throw statusError(request, { status: typeof code === 'number' ? code : 500, body: object });
   }
-  const resourceVersion = stringAt(objectAt(object, 'metadata'), 'resourceVersion');
+  const metadata = objectAt(object, 'metadata');
+  const resourceVersion = stringAt(metadata, 'resourceVersion');
   if (resourceVersion === undefined) {
     throw requestError(request, 'Malformed', 'a watch event without a resourceVersion', { status: 200 });
   }
@@ -67,8 +76,10 @@ function parseEvent(line: string, request: RequestFacts): WatchEvent {
     case 'MODIFIED':
     case 'DELETED':
       return { type, object, resourceVersion };
-    case 'BOOKMARK':
-      return { type, resourceVersion };
+    case 'BOOKMARK': {
+      const isEnd = objectAt(metadata, 'annotations')[initialEventsEndAnnotation] === 'true';
+      return isEnd ? { type, resourceVersion, initialEventsEnd: true } : { type, resourceVersion };
+    }
     default:
       throw requestError(request, 'Malformed', 'a watch event of unknown type', { status: 200 });
   }

@@ -20,7 +20,10 @@ export interface FaultProxyOptions {
   readonly key: string;
   /** Uniform in [0, 1): decides about faults that have a probability. */
   readonly random: () => number;
-  /** Largest page of a list, so that small collections have several; default what the client asks for. */
+  /**
+   * Largest page of a list, so that small collections have several; lists are not streamed then, as by an older server. Default
+   * what the client asks for.
+   */
   readonly pageLimit?: number;
 }
 
@@ -199,6 +202,10 @@ export class FaultProxy {
     if (this.#refusedTokens.has(bearerToken(request.headers))) {
       seen.fault = 'status';
       exchange.answerStatus({ kind: 'status', status: 401, body: 'status' });
+      return;
+    }
+    if (facts.streamedList && this.#options.pageLimit !== undefined) {
+      exchange.answerStatus({ kind: 'status', status: 400, body: 'status' });
       return;
     }
     const rule = [...this.#rules].find((candidate) => matches(candidate, facts) && this.#hits(candidate));
@@ -422,6 +429,7 @@ class Exchange implements Outlet {
 }
 
 const reasons: Readonly<Record<number, string>> = {
+  400: 'BadRequest',
   401: 'Unauthorized',
   403: 'Forbidden',
   408: 'Timeout',

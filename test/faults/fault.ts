@@ -23,7 +23,7 @@ export type Fault =
     }
   /** 200 with something that the Kubernetes API never sends. An open watch is not struck. */
   | { readonly kind: 'nonsense'; readonly body: string }
-  /** A list without an item, as if there were none: a lie that cannot be told from the truth. Only lists are struck. */
+  /** A list without an item, as if there were none: a lie that cannot be told from the truth. Only lists are struck, streamed or not. */
   | { readonly kind: 'emptyList' }
   /** The request waits in front of the server until the fault is removed. An open watch is not struck. */
   | { readonly kind: 'hold' }
@@ -42,6 +42,7 @@ export type Fault =
 
 /** Which requests a fault strikes; what is left out matches everything. */
 export interface Target {
+  /** A list that is streamed is a watch, and while it is being opened a list as well. */
   readonly verbs?: readonly Verb[];
   /** Plural names. */
   readonly resources?: readonly string[];
@@ -75,9 +76,9 @@ const openingKinds: ReadonlySet<Fault['kind']> = new Set<Fault['kind']>(['status
 
 export function matches({ fault, on = {} }: FaultRule, facts: RequestFacts): boolean {
   if (streamKinds.has(fault.kind) && facts.verb !== 'watch') return false;
-  if (fault.kind === 'emptyList' && facts.verb !== 'list') return false;
+  if (fault.kind === 'emptyList' && !isList(facts)) return false;
   return (
-    (on.verbs?.includes(facts.verb) ?? true) &&
+    (on.verbs === undefined || on.verbs.includes(facts.verb) || (on.verbs.includes('list') && isList(facts))) &&
     (on.resources?.includes(facts.resource) ?? true) &&
     (on.namespace === undefined || on.namespace === facts.namespace) &&
     (on.name === undefined || on.name === facts.name) &&
@@ -88,5 +89,9 @@ export function matches({ fault, on = {} }: FaultRule, facts: RequestFacts): boo
 
 /** As `matches`, for a watch that is already open. */
 export function strikesOpenWatch(rule: FaultRule, facts: RequestFacts): boolean {
-  return !openingKinds.has(rule.fault.kind) && matches(rule, facts);
+  return !openingKinds.has(rule.fault.kind) && matches(rule, { ...facts, streamedList: false });
+}
+
+function isList({ verb, streamedList }: RequestFacts): boolean {
+  return verb === 'list' || streamedList;
 }

@@ -11,6 +11,8 @@ export interface RequestFacts {
   readonly subresource: string | undefined;
   /** A page of a list after the first. */
   readonly laterPage: boolean;
+  /** A watch that begins with what is there, in place of a list. */
+  readonly streamedList: boolean;
 }
 
 const writes: Readonly<Record<string, Verb>> = { POST: 'create', PUT: 'update', PATCH: 'patch', DELETE: 'delete' };
@@ -31,6 +33,7 @@ export function requestFacts(method: string, url: string): RequestFacts {
     name,
     subresource,
     laterPage: searchParams.has('continue'),
+    streamedList: searchParams.get('sendInitialEvents') === 'true',
   };
 }
 

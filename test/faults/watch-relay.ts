@@ -9,6 +9,9 @@ export interface Outlet {
 
 const newline = 0x0a;
 
+/** On the bookmark after the last object of a list that is streamed. */
+const listEnd = 'k8s.io/initial-events-end';
+
 /** How long a held-back event waits for the next one to change places with. */
 const patienceMs = 300;
 
@@ -96,6 +99,12 @@ export class WatchRelay {
         if (again !== undefined) this.#write(again);
         break;
       }
+      case 'emptyList':
+        // Up to the end of the list nothing is told.
+        if (!line.includes(listEnd)) return;
+        this.#write(line);
+        this.#fault = undefined;
+        break;
       case 'reorderedEvents':
         if (this.#held === undefined) {
           this.#held = line;

@@ -7,7 +7,7 @@ import { endServer } from '../etcd-copies.ts';
 import { Replica } from '../replica.ts';
 import { oadpNamespace } from '../stage.ts';
 import type { Stage } from '../stage.ts';
-import { chanceOf } from './scenario.ts';
+import { chanceOf, clientPageLimit } from './scenario.ts';
 import type { ReplicaAction, Scenario, ServerAction } from './scenario.ts';
 import { readFacts, wrongEvents, wrongNabs, wrongRequests } from './verdict.ts';
 import { World } from './world.ts';
@@ -99,7 +99,7 @@ class Round {
       const replica = await Replica.create(this.#stage, {
         args: [`--sync-period=${syncPeriod}s`, ...(leaderElect ? [] : ['--no-leader-elect'])],
         random: chanceOf(chance + index),
-        pageLimit,
+        ...(pageLimit === clientPageLimit ? {} : { pageLimit }),
       });
       this.#replicas.push(replica);
     }

@@ -11,6 +11,7 @@ import { hour } from '../../support/gen/api-objects.ts';
 import { fromNow, nacuuid } from '../../support/gen/live-objects.ts';
 import { isolated } from '../../support/isolated.ts';
 import { runNabSync, startNabSync } from '../../support/nab-sync.ts';
+import { meddlingProxy, type MeddlingProxy } from '../main-job/support/meddling-proxy.ts';
 import { onceReport } from '../main-job/support/reports.ts';
 import { install, rightLine, type Installation } from './support/installation.ts';
 
@@ -56,9 +57,12 @@ class Scene {
   readonly nabSync: Installation;
   readonly tenant: string;
   readonly #ids = new Map<string, string>();
+  /** Path. */
+  #kubeconfig: string;
 
   private constructor(nabSync: Installation, tenant: string) {
     this.nabSync = nabSync;
+    this.#kubeconfig = nabSync.kubeconfig;
     this.tenant = tenant;
   }
 
@@ -91,8 +95,19 @@ class Scene {
   }
 
   get options(): { kubeconfig: string; oadpNamespace: string; env: Record<string, string> } {
-    const { kubeconfig, oadpNamespace } = this.nabSync;
-    return { kubeconfig, oadpNamespace, env: { LOG_LEVEL: 'info' } };
+    const { oadpNamespace } = this.nabSync;
+    return { kubeconfig: this.#kubeconfig, oadpNamespace, env: { LOG_LEVEL: 'info' } };
+  }
+
+  /** From here on lists are not streamed, as by an older server: only there they need a right of their own. */
+  async refuseStreams(): Promise<MeddlingProxy> {
+    const proxy = await meddlingProxy(this.#kubeconfig, ({ query }) =>
+      query.has('sendInitialEvents')
+        ? Promise.resolve({ status: 400, body: { kind: 'Status', reason: 'BadRequest', code: 400 } })
+        : undefined,
+    );
+    this.#kubeconfig = await here.file(`${this.tenant}-paged.kubeconfig`, proxy.kubeconfig);
+    return proxy;
   }
 
   async expectComplete(): Promise<void> {
@@ -149,6 +164,10 @@ describe.concurrent('without the right to', () => {
     { timeout: 120_000 },
     async ([, missing, id], { onTestFinished }) => {
       const scene = await Scene.make(id);
+      if (missing === listing) {
+        const proxy = await scene.refuseStreams();
+        onTestFinished(() => proxy.close());
+      }
       // `once` watches nothing, so it can miss all of that at once.
       for (const withdrawn of missing === watching ? [watching] : missing.map((right) => [right])) {
         for (const right of withdrawn) await scene.provoke(right);

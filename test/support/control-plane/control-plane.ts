@@ -20,6 +20,8 @@ export interface ControlPlaneOptions {
   readonly port?: number;
   /** Install the CRDs of Velero and OADP; default true. */
   readonly crds?: boolean;
+  /** Of the API server, where they are to differ from its defaults. */
+  readonly featureGates?: Readonly<Record<string, boolean>>;
   readonly progress?: Progress;
 }
 
@@ -71,7 +73,7 @@ export class ControlPlane {
     const binaries = await provideBinaries(options.progress ?? stderrProgress);
     // Read while the server starts: neither waits for the other.
     const crds = options.crds === false ? [] : [loadCrds(), loadOwnCrds()];
-    const started = ControlPlane.#startOnSomePort(binaries, options.port);
+    const started = ControlPlane.#startOnSomePort(binaries, options);
     const [loaded, controlPlane] = await Promise.allSettled([Promise.all(crds), started]);
     if (controlPlane.status === 'rejected') throw controlPlane.reason;
     try {
@@ -84,12 +86,15 @@ export class ControlPlane {
     return controlPlane.value;
   }
 
-  static async #startOnSomePort(binaries: Binaries, port: number | undefined): Promise<ControlPlane> {
+  static async #startOnSomePort(
+    binaries: Binaries,
+    { port, featureGates = {} }: ControlPlaneOptions,
+  ): Promise<ControlPlane> {
     for (let attempt = 1; ; attempt += 1) {
       // mkdtemp makes it readable for its owner only: it holds the admin's token and etcd's socket.
       const directory = await mkdtemp(join(tmpdir(), 'nab-sync-'));
       try {
-        return await ControlPlane.#startOn(binaries, directory, port ?? (await freePort()));
+        return await ControlPlane.#startOn(binaries, directory, port ?? (await freePort()), featureGates);
       } catch (error) {
         // The last directory stays: the error names a log in it.
         if (port !== undefined || attempt === portAttempts) throw error;
@@ -98,7 +103,12 @@ export class ControlPlane {
     }
   }
 
-  static async #startOn(binaries: Binaries, directory: string, port: number): Promise<ControlPlane> {
+  static async #startOn(
+    binaries: Binaries,
+    directory: string,
+    port: number,
+    featureGates: Readonly<Record<string, boolean>>,
+  ): Promise<ControlPlane> {
     const adminToken = randomBytes(24).toString('hex');
     await writeCredentials(directory, adminToken);
     const servers = {
@@ -110,7 +120,7 @@ export class ControlPlane {
       }),
       'kube-apiserver': new ServerProcess({
         program: binaries.kubeApiserver,
-        args: apiServerArguments(port),
+        args: apiServerArguments(port, featureGates),
         directory,
         logFile: join(directory, 'kube-apiserver.log'),
       }),
@@ -199,7 +209,8 @@ function etcdArguments(): string[] {
   ];
 }
 
-function apiServerArguments(port: number): string[] {
+function apiServerArguments(port: number, featureGates: Readonly<Record<string, boolean>>): string[] {
+  const gates = Object.entries(featureGates).map(([name, isOn]) => `${name}=${String(isOn)}`);
   return [
     `--etcd-servers=${etcdSocket}`,
     '--bind-address=127.0.0.1',
@@ -216,6 +227,7 @@ function apiServerArguments(port: number): string[] {
     '--service-cluster-ip-range=10.0.0.0/24',
     // There are no other API servers to tell where this one is, and loopback addresses are refused as endpoints.
     '--endpoint-reconciler-type=none',
+    ...(gates.length === 0 ? [] : [`--feature-gates=${gates.join(',')}`]),
   ];
 }
 

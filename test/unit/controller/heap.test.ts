@@ -1,7 +1,16 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Heap } from '../../../src/controller/heap.ts';
 
+let flags: string[];
+
+function heapWith(isStarting: () => boolean): Heap {
+  return new Heap(isStarting, (flag) => {
+    flags.push(flag);
+  });
+}
+
 beforeEach(() => {
+  flags = [];
   vi.useFakeTimers();
 });
 afterEach(() => {
@@ -9,10 +18,7 @@ afterEach(() => {
 });
 
 test('memory is spared two seconds after the last write, and time from the next one on', () => {
-  const flags: string[] = [];
-  const heap = new Heap((flag) => {
-    flags.push(flag);
-  });
+  const heap = heapWith(() => false);
   for (let write = 0; write < 5; write += 1) {
     heap.work();
     vi.advanceTimersByTime(1900);
@@ -25,4 +31,14 @@ test('memory is spared two seconds after the last write, and time from the next 
   expect(flags).toEqual(['--optimize-for-size', '--no-optimize-for-size']);
   vi.advanceTimersByTime(60_000);
   expect(flags).toEqual(['--optimize-for-size', '--no-optimize-for-size', '--optimize-for-size']);
+});
+
+test('memory is not spared before the first lists are in, however long they take', () => {
+  let isStarting = true;
+  heapWith(() => isStarting);
+  vi.advanceTimersByTime(60_000);
+  expect(flags).toEqual([]);
+  isStarting = false;
+  vi.advanceTimersByTime(2000);
+  expect(flags).toEqual(['--optimize-for-size']);
 });

@@ -332,6 +332,24 @@ describe('a watch', () => {
     await until(() => server.openSockets === 0);
   });
 
+  test('that begins with what is there may not be silent for longer than a read, until that is told', async () => {
+    const end =
+      '{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}}\n';
+    const server = await serve((request, response) => {
+      const isEndless = request.url?.includes('labelSelector') === true;
+      void sendPieces(response, isEndless ? [line('a')] : [line('a'), end]);
+    });
+    const client = clientOf(server.url, { readTimeoutMs: 80 });
+    // Else it would wait for a minute.
+    const untold = { labelSelector: 'a', timeoutSeconds: 120, idleTimeoutMs: 60_000 };
+    expect((await failure(collect(client.watch(backups, untold)))).code).toBe('Timeout');
+    const began = performance.now();
+    const told = client.watch(backups, { timeoutSeconds: 120, idleTimeoutMs: 400 });
+    expect((await failure(collect(told))).code).toBe('Timeout');
+    expect(performance.now() - began).toBeGreaterThan(390);
+    await until(() => server.openSockets === 0);
+  });
+
   test('that is never silent for long stays open', async () => {
     const pieces = Array.from({ length: 12 }, (_, index) => line('a', String(index + 10)));
     const server = await serve((_request, response) => {

@@ -263,6 +263,29 @@ describe('a 401', () => {
   });
 });
 
+describe('a watch from no version', () => {
+  test('asks for what is there first, in words that older servers refuse instead of misunderstanding', async () => {
+    nock(SERVER)
+      .get('/apis/velero.io/v1/backups')
+      .query({
+        watch: 'true',
+        allowWatchBookmarks: 'true',
+        labelSelector: 'a=b',
+        sendInitialEvents: 'true',
+        resourceVersionMatch: 'NotOlderThan',
+        timeoutSeconds: '60',
+      })
+      .reply(422, {
+        kind: 'Status',
+        reason: 'Invalid',
+        code: 422,
+        message: 'resourceVersionMatch is forbidden for watch',
+      });
+    const events = clientWith().watch(backups, { labelSelector: 'a=b', timeoutSeconds: 60 });
+    expect((await failure(events.next())).code).toBe('Invalid');
+  });
+});
+
 describe('the hook for metrics', () => {
   test('hears of every request once, with verb, kind, outcome and time', async () => {
     const heard: RequestInfo[] = [];

@@ -38,6 +38,11 @@ const happening = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('old event' as const), name }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('list fails' as const), code }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('watch fails' as const), code }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('stream fails' as const), code }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('stream breaks' as const), after: fc.nat(5), code: fc.option(code) }),
+  },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('outage' as const), code, ms: fc.nat(120_000) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('short watches' as const), ms: fc.nat(60_000) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('rollback' as const), name }) },
@@ -49,11 +54,12 @@ async function settle(): Promise<void> {
   for (let round = 0; round < 5; round += 1) await turn();
 }
 
-async function play(happenings: readonly Happening[], chance: () => number): Promise<void> {
+async function play(happenings: readonly Happening[], streams: boolean, chance: () => number): Promise<void> {
   const world = new ManualClock();
   const clock = world.process();
   const api = new ScriptedApi(clock);
   api.pageItems = 2;
+  api.streams = streams;
   const store = new Store<unknown>();
   const reflector = new Reflector<unknown>({
     client: api,
@@ -109,6 +115,14 @@ async function play(happenings: readonly Happening[], chance: () => number): Pro
         faults += 1;
         api.watchErrors.push(fault(one.code));
         break;
+      case 'stream fails':
+        faults += 1;
+        api.streamErrors.push(fault(one.code));
+        break;
+      case 'stream breaks':
+        faults += 1;
+        api.streamBreak = { after: one.after, error: one.code === null ? undefined : fault(one.code) };
+        break;
       case 'outage':
         faults += 1;
         api.outage = fault(one.code);
@@ -134,6 +148,8 @@ async function play(happenings: readonly Happening[], chance: () => number): Pro
   }
   api.listErrors.length = 0;
   api.watchErrors.length = 0;
+  api.streamErrors.length = 0;
+  api.streamBreak = undefined;
   // Long enough for the slowest way back: the delay for what only an admin can bring, and the list under everything.
   await pass(700_000);
   const held = Object.fromEntries(store.entries());
@@ -153,12 +169,13 @@ describe('a reflector', () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(happening, { maxLength: 30 }),
+        fc.boolean(),
         fc.double({ min: 0, max: 0.999, noNaN: true }),
-        async (happenings, chance) => {
-          await play(happenings, () => chance);
+        async (happenings, streams, chance) => {
+          await play(happenings, streams, () => chance);
         },
       ),
-      { numRuns: 400 },
+      { numRuns: 600 },
     );
   });
 });

@@ -1,6 +1,7 @@
 import type { KubeClient, ListOptions, ListPage, WatchOptions } from '../../../src/kube/client.ts';
 import type { Clock } from '../../../src/kube/clock.ts';
 import { KubeError, type KubeErrorCode, type KubeErrorFacts } from '../../../src/kube/errors.ts';
+import { objectAt, stringAt } from '../../../src/kube/json.ts';
 import type { JsonObject, Resource } from '../../../src/kube/resource.ts';
 import type { WatchEvent } from '../../../src/kube/watch-stream.ts';
 
@@ -25,11 +26,19 @@ export class ScriptedApi implements Pick<KubeClient, 'listPage' | 'watch'> {
   readonly listErrors: KubeError[] = [];
   /** Errors that the next watches get instead of being opened. */
   readonly watchErrors: KubeError[] = [];
+  /** Errors that the next watches that begin with what is there get instead of being opened. */
+  readonly streamErrors: KubeError[] = [];
+  /** Whether watches may begin with what is there, which few servers refuse. */
+  streams = false;
+  /** As many objects are told, then the stream breaks with the error. */
+  streamBreak: { readonly after: number; readonly error: KubeError | undefined } | undefined;
   /** While set, everything fails with it. */
   outage: KubeError | undefined;
   /** Watches end after this long by themselves, whatever was asked for. */
   cutAfterMs: number | undefined;
   lists = 0;
+  /** Watches that were to begin with what is there. */
+  streamed = 0;
   readonly watched: WatchOptions[] = [];
   pageItems = 1_000;
   resourceVersion = 100;
@@ -41,7 +50,7 @@ export class ScriptedApi implements Pick<KubeClient, 'listPage' | 'watch'> {
   }
 
   get requests(): number {
-    return this.lists + this.watched.length;
+    return this.lists + this.streamed + this.watched.length;
   }
 
   get openWatches(): number {
@@ -92,10 +101,13 @@ export class ScriptedApi implements Pick<KubeClient, 'listPage' | 'watch'> {
   }
 
   async *watch(_resource: Resource, options: WatchOptions): AsyncGenerator<WatchEvent, void, void> {
-    this.watched.push(options);
-    const error = this.outage ?? this.watchErrors.shift();
+    const isStream = options.resourceVersion === undefined;
+    if (isStream) this.streamed += 1;
+    else this.watched.push(options);
+    const error = this.outage ?? (isStream ? this.streamErrors : this.watchErrors).shift();
     if (error !== undefined) throw error;
-    const watch: OpenWatch = { queue: [], wake: () => undefined };
+    if (isStream && !this.streams) throw fault('Invalid', { verb: 'watch', status: 422 });
+    const watch: OpenWatch = { queue: isStream ? this.#initialEvents() : [], wake: () => undefined };
     const over = new AbortController();
     this.#open.add(watch);
     const onAbort = (): void => {
@@ -125,6 +137,18 @@ export class ScriptedApi implements Pick<KubeClient, 'listPage' | 'watch'> {
       options.signal?.removeEventListener('abort', onAbort);
       this.#open.delete(watch);
     }
+  }
+
+  #initialEvents(): OpenWatch['queue'] {
+    const broken = this.streamBreak;
+    this.streamBreak = undefined;
+    const all = [...this.objects.values()].map((object): WatchEvent => ({
+      type: 'ADDED',
+      object,
+      resourceVersion: stringAt(objectAt(object, 'metadata'), 'resourceVersion') ?? '',
+    }));
+    if (broken !== undefined) return [...all.slice(0, broken.after), broken.error];
+    return [...all, { type: 'BOOKMARK', resourceVersion: String(this.resourceVersion), initialEventsEnd: true }];
   }
 
   #stamped(name: string, value: unknown): JsonObject {

@@ -44,6 +44,25 @@ describe('the body of a watch', () => {
     expect(events[2]).toEqual({ type: 'BOOKMARK', resourceVersion: '9' });
   });
 
+  test('tells where what was there at the beginning ends, and takes nothing else for it', async () => {
+    const bookmark = (annotations: unknown): string =>
+      `${JSON.stringify({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '9', annotations } } })}\n`;
+    const events = await read(
+      [{ 'k8s.io/initial-events-end': 'true' }, { 'k8s.io/initial-events-end': 'false' }, {}, undefined, 'true'].map(
+        bookmark,
+      ),
+    );
+    expect(events).toEqual([
+      { type: 'BOOKMARK', resourceVersion: '9', initialEventsEnd: true },
+      ...Array.from({ length: 4 }, () => ({ type: 'BOOKMARK', resourceVersion: '9' })),
+    ]);
+    // An object of a tenant may bear any annotation.
+    const metadata = { name: 'a', resourceVersion: '7', annotations: { 'k8s.io/initial-events-end': 'true' } };
+    expect(await read([`${JSON.stringify({ type: 'ADDED', object: { metadata } })}\n`])).toEqual([
+      { type: 'ADDED', object: { metadata }, resourceVersion: '7' },
+    ]);
+  });
+
   test('may be cut anywhere, in the middle of a character too', async () => {
     const text = Buffer.from(line('ADDED', 'Grüße-😀-日本') + line('ADDED', 'ende'));
     await fc.assert(

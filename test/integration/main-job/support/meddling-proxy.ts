@@ -12,6 +12,7 @@ export interface PassingRequest {
   readonly method: string;
   /** Path without the query. */
   readonly path: string;
+  readonly query: URLSearchParams;
   /** How many of this method and path came before it. */
   readonly before: number;
 }
@@ -56,12 +57,12 @@ export async function meddlingProxy(
 
   async function pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = 'GET', url = '/', headers } = request;
-    const [path = ''] = url.split('?');
+    const [path = '', query] = url.split('?');
     const key = `${method} ${path}`;
     const before = seen.get(key) ?? 0;
     seen.set(key, before + 1);
     const body = await buffer(request);
-    const madeUp = await meddler({ method, path, before });
+    const madeUp = await meddler({ method, path, query: new URLSearchParams(query), before });
     if (madeUp !== undefined) {
       response.writeHead(madeUp.status, { 'content-type': 'application/json' }).end(JSON.stringify(madeUp.body));
       return;
