@@ -153,6 +153,11 @@ export class ClusterCache {
     return [...this.#reflectors.values()].every(({ hasSynced }) => hasSynced);
   }
 
+  /** Whether a first list is still being read. */
+  get isListing(): boolean {
+    return [...this.#reflectors.values()].some(({ state }) => state.phase === 'syncing');
+  }
+
   /**
    * Which kind is too far behind the server for a decision, and why; undefined where none is. What is known of a kind
    * that cannot be read any more says nothing about what is there: it is neither there nor gone (field case D3).

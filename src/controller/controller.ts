@@ -76,7 +76,7 @@ class Controller {
   /** Only while this replica leads. */
   #desk: RequestDesk | undefined;
   readonly #liveness: Liveness;
-  readonly #heap = new Heap(() => !this.#cache.hasSynced);
+  readonly #heap = new Heap(() => this.#cache.isListing);
   #staleSaid: string | undefined;
 
   constructor(context: CommandContext) {

@@ -9,14 +9,14 @@ const quietMs = 2000;
  * it may change at any time; Node leaves V8's flags open for this.
  */
 export class Heap {
-  readonly #isStarting: () => boolean;
+  readonly #isListing: () => boolean;
   readonly #setFlag: (flag: string) => void;
   readonly #quiet: NodeJS.Timeout;
   #atRest = false;
 
-  /** @param isStarting whether the first lists are still to come */
-  constructor(isStarting: () => boolean, setFlag = setFlagsFromString) {
-    this.#isStarting = isStarting;
+  /** @param isListing whether a first list is still being read */
+  constructor(isListing: () => boolean, setFlag = setFlagsFromString) {
+    this.#isListing = isListing;
     this.#setFlag = setFlag;
     this.#quiet = setTimeout(() => {
       this.#rest();
@@ -34,7 +34,7 @@ export class Heap {
   }
 
   #rest(): void {
-    if (this.#isStarting()) {
+    if (this.#isListing()) {
       this.#quiet.refresh();
       return;
     }

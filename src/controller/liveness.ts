@@ -1,7 +1,7 @@
 /** Work that waits for longer than this while nothing gets done means that the loop is stuck. */
 const stuckAfterMs = 120_000;
 
-/** A kind that is not followed is tried again every few seconds, and a try ends within the deadline of a list. */
+/** A kind that is not followed is tried again every few seconds, and a try ends within the deadline of a list, streamed or not. */
 const untriedAfterMs = 300_000;
 
 export interface LivenessOptions {

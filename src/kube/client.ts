@@ -43,14 +43,14 @@ export interface WatchOptions {
   readonly labelSelector?: string | undefined;
   /**
    * Left out: what is there comes first, an `ADDED` for each object, then a bookmark with `initialEventsEnd`. Servers that do
-   * not know of it refuse (`Invalid`, `BadRequest`).
+   * not know of it refuse (`Invalid`, `BadRequest`); what is between may do anything.
    */
   readonly resourceVersion?: string | undefined;
   /** After this long the server ends the watch; a little later we do. */
   readonly timeoutSeconds: number;
   /**
-   * Silence that counts as a dead stream. An API server sends a bookmark about once a minute. While what was there is still
-   * being told, the client's `readTimeoutMs` counts instead.
+   * Silence that counts as a dead stream. An API server sends a bookmark about once a minute. While what is there is being
+   * told, the client's `readTimeoutMs` counts instead, and `streamedListTimeoutMs` for all of it.
    */
   readonly idleTimeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -58,7 +58,10 @@ export interface WatchOptions {
   readonly onOpen?: (() => void) | undefined;
 }
 
-/** One HTTP request that is over (of a watch: its headers are there). */
+/**
+ * One HTTP request that is over (of a watch: its headers are there). A watch that begins with what is there is told once more
+ * when all of that was told, as the list that it is.
+ */
 export interface RequestInfo {
   readonly verb: string;
   /** `backups.velero.io`. */
@@ -74,8 +77,10 @@ export interface RequestInfo {
 export interface KubeClientOptions {
   /** Most connections for requests at a time; watches have their own. */
   readonly connections?: number;
-  /** Deadline of a list page and of a watch's headers. */
+  /** Deadline of a list page and of a watch's headers, and the longest silence while a watch tells what is there. */
   readonly readTimeoutMs?: number;
+  /** Deadline for all that is there when a watch begins with it. */
+  readonly streamedListTimeoutMs?: number;
   /** Deadline of every request for one object, reads included. */
   readonly writeTimeoutMs?: number;
   /** Largest answer that is read. */
@@ -92,6 +97,7 @@ export interface KubeClientOptions {
 interface Settings {
   readonly connections: number;
   readonly readTimeoutMs: number;
+  readonly streamedListTimeoutMs: number;
   readonly writeTimeoutMs: number;
   readonly maxAnswerBytes: number;
   readonly maxEventBytes: number;
@@ -104,6 +110,7 @@ const MIB = 1024 * 1024;
 const DEFAULTS: Settings = {
   connections: 32,
   readTimeoutMs: 30_000,
+  streamedListTimeoutMs: 120_000,
   writeTimeoutMs: 5_000,
   maxAnswerBytes: 64 * MIB,
   maxEventBytes: 16 * MIB,
@@ -255,7 +262,10 @@ export class KubeClient {
         timeoutSeconds: options.timeoutSeconds.toString(),
       },
     };
-    using total = new Deadline(options.timeoutSeconds * 1000 + this.#settings.watchGraceMs, options.signal);
+    const isList = options.resourceVersion === undefined;
+    const { idleTimeoutMs = WATCH_IDLE_MS } = options;
+    const totalMs = options.timeoutSeconds * 1000 + this.#settings.watchGraceMs;
+    using total = new Deadline(isList ? this.#settings.streamedListTimeoutMs : totalMs, options.signal);
     using idle = new Deadline(this.#settings.readTimeoutMs, total.signal);
     const limits: Limits = {
       deadline: idle,
@@ -263,19 +273,37 @@ export class KubeClient {
       caller: options.signal,
       late: 'the server went silent or did not end the watch in time',
     };
+    const started = performance.now();
+    /** What is to be told of the list, from the headers to its end. */
+    let list: RequestInfo['code'] | undefined;
+    const tellList = (): void => {
+      if (list === undefined) return;
+      const seconds = (performance.now() - started) / 1000;
+      this.#tell({ verb: 'list', resource: qualifiedName(call.resource), code: list, status: 200, seconds });
+      list = undefined;
+    };
     try {
       const body = await this.#authorized(call, limits, ({ watches }, request) =>
         openStream(watches, { ...request, signal: idle.signal }),
       );
-      const { idleTimeoutMs = WATCH_IDLE_MS } = options;
-      idle.extend(options.resourceVersion === undefined ? undefined : idleTimeoutMs);
+      if (isList) list = 'Malformed';
+      else idle.extend(idleTimeoutMs);
       options.onOpen?.();
       for await (const event of readWatchEvents(eachExtending(body, idle), call, this.#settings.maxEventBytes)) {
-        if (event.type === 'BOOKMARK' && event.initialEventsEnd === true) idle.extend(idleTimeoutMs);
+        if (list !== undefined && event.type === 'BOOKMARK' && event.initialEventsEnd === true) {
+          list = 'OK';
+          tellList();
+          total.extend(totalMs);
+          idle.extend(idleTimeoutMs);
+        }
         yield event;
       }
     } catch (error) {
-      throw this.#failure(call, error, limits);
+      const failure = this.#failure(call, error, limits);
+      if (list !== undefined) list = failure.code;
+      throw failure;
+    } finally {
+      tellList();
     }
   }
 
@@ -496,6 +524,7 @@ function checkedSettings(settings: Settings): Settings {
 const COUNTS = [
   'connections',
   'readTimeoutMs',
+  'streamedListTimeoutMs',
   'writeTimeoutMs',
   'maxAnswerBytes',
   'maxEventBytes',

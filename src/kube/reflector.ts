@@ -106,7 +106,7 @@ class Doubt extends Error {
  * list on any doubt. Nothing runs before `run` or `listOnce` is called.
  *
  * A list is a watch that begins with what is there, since it costs the server the same for each object however many there are,
- * and takes no more memory here than one object does. Where the server has none, or one has just failed, the list comes in pages.
+ * and no page is in memory. Where that fails the list comes in pages; where it fails again and again, all do.
  */
 export class Reflector<R> {
   readonly #options: ReflectorOptions<R>;
@@ -115,8 +115,8 @@ export class Reflector<R> {
   readonly #random: () => number;
   readonly #log: Logger;
   readonly #pageSize = new PageSize();
-  /** The server, or something before it, does not know of watches that begin with what is there. */
-  #cannotStream = false;
+  /** Streams in a row that were refused as such or did not come to their end. */
+  #brokenStreams = 0;
   /** How the next list comes. */
   #inPages = false;
   readonly #listeners = new Set<StateListener>();
@@ -135,6 +135,8 @@ export class Reflector<R> {
   #lastFailureAt = Number.NEGATIVE_INFINITY;
   /** On the monotonic clock. */
   #relistAt = 0;
+  /** A watch is open and has told all that was there when it began. */
+  #following = false;
   /** On the monotonic clock: when the store was last known to be what the server has, unless that is now. */
   #currentAt = Number.NEGATIVE_INFINITY;
 
@@ -162,11 +164,11 @@ export class Reflector<R> {
   }
 
   /**
-   * For how long the store may have been behind the server, in milliseconds: 0 while the watch is open, else the time
-   * since the watch was lost or the last list came in; infinite before the first.
+   * For how long the store may have been behind the server, in milliseconds: 0 while a watch is followed, else the time
+   * since the last one ended or the last list came in; infinite before the first.
    */
   get staleForMs(): number {
-    return this.#state.phase === 'live' ? 0 : this.#clock.monotonic() - this.#currentAt;
+    return this.#following ? 0 : this.#clock.monotonic() - this.#currentAt;
   }
 
   /** Returns the function that ends the subscription. */
@@ -201,14 +203,7 @@ export class Reflector<R> {
 
   /** Puts the complete collection into the store, once. Rejects with KubeError and then leaves the store as it was. */
   async listOnce(signal?: AbortSignal): Promise<void> {
-    try {
-      const { events } = this.#watch(undefined, signal);
-      await this.#takeList(events);
-      await events.return();
-    } catch (error) {
-      if (error instanceof KubeError && error.code === 'Aborted') throw error;
-      await this.#listPages(signal, 4);
-    }
+    await this.#listPages(signal, 4);
   }
 
   /**
@@ -252,9 +247,9 @@ export class Reflector<R> {
   /** Brings a complete list into the store, and where it can follows it; resolves with how far that got. */
   async #begin(signal: AbortSignal): Promise<string> {
     if (this.#inPages) {
-      const resourceVersion = await this.#listPages(signal, 1);
-      this.#inPages = this.#cannotStream;
-      return resourceVersion;
+      // Where pages fail and streams do not, it is the turn of a stream.
+      this.#inPages = this.#brokenStreams >= BROKEN_STREAMS;
+      return await this.#listPages(signal, 1);
     }
     const watch = this.#watch(undefined, signal);
     let resourceVersion;
@@ -262,16 +257,23 @@ export class Reflector<R> {
       resourceVersion = await this.#takeList(watch.events);
     } catch (error) {
       this.#inPages = true;
-      if (!isRefusal(error)) throw error;
-      // A right may be granted later, and what lacks is said by what comes next.
-      if (error.code !== 'Forbidden') {
-        this.#cannotStream = true;
-        this.#log.info({ reason: reasonOf(error) }, 'the API server does not stream lists: they are read in pages');
-      }
+      if (watch.isOpen() || isRefusal(error)) this.#streamBroke(error);
+      // A right to watch that is missing is said by the watch that follows.
+      if (!isRefusal(error) && !isForbidden(error)) throw error;
       return await this.#begin(signal);
     }
-    this.#enter('live');
+    this.#brokenStreams = 0;
+    this.#opened();
     return await this.#follow(watch, resourceVersion);
+  }
+
+  #streamBroke(error: unknown): void {
+    this.#brokenStreams += 1;
+    if (this.#brokenStreams !== BROKEN_STREAMS) return;
+    this.#log.info(
+      { reason: reasonOf(error) },
+      'lists are not streamed to their end: they are read in pages from now on',
+    );
   }
 
   async #listPages(signal: AbortSignal | undefined, firstPageTries: number): Promise<string> {
@@ -330,7 +332,7 @@ export class Reflector<R> {
   }
 
   /** Opens a watch from there, or one that begins with a list. */
-  #watch(from: string | undefined, signal: AbortSignal | undefined): Watch {
+  #watch(from: string | undefined, signal: AbortSignal): Watch {
     const { client, resource, namespace, labelSelector } = this.#options;
     const { watchMinSeconds, watchMaxSeconds, watchIdleMs, relistIntervalMs } = this.#tuning;
     const started = this.#clock.monotonic();
@@ -338,6 +340,7 @@ export class Reflector<R> {
     const untilRelistMs = from === undefined ? relistIntervalMs * EARLIEST_RELIST : this.#relistAt - started;
     const wanted = Math.round(watchMinSeconds + (watchMaxSeconds - watchMinSeconds) * this.#random());
     const timeoutSeconds = Math.min(wanted, Math.max(1, Math.ceil(untilRelistMs / 1000)));
+    let isOpen = false;
     const events = client.watch(resource, {
       namespace,
       labelSelector,
@@ -346,26 +349,38 @@ export class Reflector<R> {
       idleTimeoutMs: watchIdleMs,
       signal,
       onOpen: () => {
-        if (from !== undefined) this.#enter('live');
+        isOpen = true;
+        if (from !== undefined) this.#opened();
       },
     });
-    return { events, started, askedMs: timeoutSeconds * 1000 };
+    return { events, isOpen: () => isOpen, started, askedMs: timeoutSeconds * 1000 };
+  }
+
+  /** From here on the store is up to date, until `#follow` ends. */
+  #opened(): void {
+    this.#following = true;
+    this.#enter('live');
   }
 
   /** Follows the collection until the server ends the watch in good order; resolves with where it got to. */
   async #follow({ events, started, askedMs }: Watch, from: string): Promise<string> {
     let resourceVersion = from;
     let count = 0;
-    for await (const event of events) {
-      // An etcd that was restored from a backup counts from an earlier number again; a watch from a number that it has
-      // not reached yet stays silent until it gets there. Bookmarks show it within a minute or so.
-      if (wentBack(resourceVersion, event.resourceVersion)) {
-        throw new Doubt(`resourceVersion went back from ${resourceVersion} to ${event.resourceVersion}`);
+    try {
+      for await (const event of events) {
+        // An etcd that was restored from a backup counts from an earlier number again; a watch from a number that it has
+        // not reached yet stays silent until it gets there. Bookmarks show it within a minute or so.
+        if (wentBack(resourceVersion, event.resourceVersion)) {
+          throw new Doubt(`resourceVersion went back from ${resourceVersion} to ${event.resourceVersion}`);
+        }
+        resourceVersion = event.resourceVersion;
+        this.#seen = resourceVersion;
+        count += 1;
+        this.#apply(event, this.#options.store);
       }
-      resourceVersion = event.resourceVersion;
-      this.#seen = resourceVersion;
-      count += 1;
-      this.#apply(event, this.#options.store);
+    } finally {
+      if (this.#following) this.#currentAt = this.#clock.monotonic();
+      this.#following = false;
     }
     if (count === 0) this.#judgeSilentEnd(this.#clock.monotonic() - started, askedMs);
     return resourceVersion;
@@ -452,7 +467,6 @@ export class Reflector<R> {
     const before = this.#state;
     if (before.phase === phase && before.reason === reason) return;
     const now = this.#clock.now();
-    if (before.phase === 'live') this.#currentAt = this.#clock.monotonic();
     this.#state = {
       phase,
       since: before.phase === phase ? before.since : now,
@@ -485,6 +499,8 @@ export class Reflector<R> {
 /** A watch that was opened. */
 interface Watch {
   readonly events: AsyncGenerator<WatchEvent, void, void>;
+  /** The server has accepted it. */
+  readonly isOpen: () => boolean;
   /** On the monotonic clock. */
   readonly started: number;
   /** After this long the server should end it. */
@@ -499,6 +515,9 @@ interface Records<R> {
 
 /** Of the interval. */
 const EARLIEST_RELIST = 0.9;
+
+/** After so many in a row it is not the network. */
+const BROKEN_STREAMS = 2;
 
 /** A watch that ends this much before its time ended early. */
 const EARLY_MS = 2_000;
@@ -521,8 +540,12 @@ function phaseFor(error: unknown): ReflectorPhase {
 }
 
 /** Of the request as such, whatever state the server is in. */
-function isRefusal(error: unknown): error is KubeError {
-  return error instanceof KubeError && ['Invalid', 'BadRequest', 'Forbidden'].includes(error.code);
+function isRefusal(error: unknown): boolean {
+  return error instanceof KubeError && (error.code === 'Invalid' || error.code === 'BadRequest');
+}
+
+function isForbidden(error: unknown): boolean {
+  return error instanceof KubeError && error.code === 'Forbidden';
 }
 
 function isStale(error: unknown): boolean {

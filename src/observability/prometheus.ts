@@ -111,7 +111,7 @@ export function createPrometheusMetrics({ version, watched, requests }: Promethe
   );
   const askedFor = histogram(
     'request_duration_seconds',
-    'Duration of requests to the API server, by verb and resource; of a watch, until its answer began.',
+    'Duration of requests to the API server, by verb and resource; of a watch, until its answer began; a streamed list counts as a list.',
     ['verb', 'resource'],
     requestDurations,
   );

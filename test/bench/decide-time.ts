@@ -23,17 +23,17 @@ const policy = { oadpNamespace, protectedNamespaces: ['kube-*', 'openshift-*', '
 
 /** In this process, without any I/O; `missing`: no NAB is there, else all are. */
 export function decideTime(count: number, missing: boolean): DecideTime {
-  const objects = places('team', count, Math.ceil(count / 50)).map(storedBackup);
-  const projectBegan = performance.now();
-  const records = objects.map(toBackupRecord);
-  const project = performance.now() - projectBegan;
-
-  const backups = new Map<string, BackupRecord>(records.map((record) => [record.name, record]));
+  let project = 0;
+  const records: BackupRecord[] = [];
   const namespaces = new Map<string, NamespaceRecord>();
   const nonAdminBackups = new Map<string, NonAdminBackupRecord>();
-  for (const [index, object] of objects.entries()) {
-    const record = records[index];
-    if (record === undefined) continue;
+  for (const place of places('team', count, Math.ceil(count / 50))) {
+    // One at a time, as they come from the API server: of an object nothing is kept but its record.
+    const object = storedBackup(place);
+    const projectBegan = performance.now();
+    const record = toBackupRecord(object);
+    project += performance.now() - projectBegan;
+    records.push(record);
     const origin = originOf(record);
     namespaces.set(
       origin.namespace,
@@ -44,6 +44,7 @@ export function decideTime(count: number, missing: boolean): DecideTime {
     const nab = toNonAdminBackupRecord({ ...nonAdminBackupFor(object, origin, undefined), status });
     nonAdminBackups.set(namespacedKey(origin.namespace, origin.name), nab);
   }
+  const backups = new Map(records.map((record) => [record.name, record]));
   const location = toStorageLocationRecord(liveObjects(oadpNamespace).storageLocation());
   const state = new ClusterState(
     {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { resourcePath, type Resource } from '../../src/kube/resource.ts';
 import { backups, nonAdminBackups } from '../../src/oadp/kinds.ts';
 import { nacLabelSelector } from '../../src/oadp/labels.ts';
-import { decideTime } from './decide-time.ts';
+import { decideTime, type DecideTime } from './decide-time.ts';
 import { untilReady } from './metrics-page.ts';
 import type { BenchOptions } from './options.ts';
 import { ProcessMeter, toMiB } from './process-meter.ts';
@@ -32,7 +32,6 @@ interface Sized {
   readonly count: number;
   readonly syncedMs: number;
   readonly steadyBytes: number;
-  readonly decideSeconds: number;
 }
 
 /** What the number of Backups costs, by number, and whether it grows with the number only. */
@@ -100,15 +99,15 @@ export class ScaleMeasurement {
       unit: 'MiB',
       ...(bound === undefined ? {} : { target: { of: 'value', atMost: bound } }),
     });
-    const decideSeconds = this.#decide(count);
-    this.#sizes.push({ count, syncedMs: median(synced), steadyBytes: median(steady), decideSeconds });
+    this.#sizes.push({ count, syncedMs: median(synced), steadyBytes: median(steady) });
   }
 
   /** Compares the largest size with the one before it, each beyond what no backup at all costs. */
   judgeGrowth(): void {
-    const [empty] = this.#sizes;
-    const [smaller, larger] = this.#sizes.slice(-2);
-    if (empty?.count !== 0 || smaller === undefined || larger === undefined || smaller.count === 0) return;
+    const [empty, ...sizes] = this.#sizes;
+    const [smaller, larger] = sizes.slice(-2);
+    if (empty?.count !== 0 || smaller === undefined || larger === undefined) return;
+    const decideSeconds = this.#decide(sizes.map(({ count }) => count));
     const growth = (what: string, unit: string, of: (size: Sized) => number): void => {
       const each = (size: Sized): number => (of(size) - of(empty)) / size.count;
       this.#results.add({
@@ -122,7 +121,7 @@ export class ScaleMeasurement {
     };
     growth('start to synced', 'ms', ({ syncedMs }) => syncedMs);
     growth('steady memory', 'bytes', ({ steadyBytes }) => steadyBytes);
-    growth('time to decide', 'µs', ({ decideSeconds }) => decideSeconds * 1e6);
+    growth('time to decide', 'µs', ({ count }) => (decideSeconds.get(count) ?? 0) * 1e6);
   }
 
   async #startOnce(count: number): Promise<{
@@ -180,21 +179,26 @@ export class ScaleMeasurement {
     } while (token !== undefined && token !== '');
   }
 
-  #decide(count: number): number {
-    if (count === 0) return 0;
+  /** Median seconds to decide for all, by number of backups; each size in turn, so that what else goes on strikes all alike. */
+  #decide(counts: readonly number[]): Map<number, number> {
     // The first calls are compiled while they run; a controller decides thousands of times.
-    for (let warmUp = 0; warmUp < 3; warmUp += 1) decideTime(Math.min(count, 2000), false);
-    const times = Array.from({ length: Math.max(decideRuns, this.#options.runs) }, () => decideTime(count, false));
-    const add = (text: string, of: (time: (typeof times)[number]) => number): void => {
-      this.#results.addMedian(
-        times.map((time) => of(time) * 1000),
-        { part, name: `${count} backups: ${text}, no I/O`, unit: 'ms' },
-      );
-    };
-    add('reading objects into records', ({ project }) => project);
-    add('indexing', ({ index }) => index);
-    add('deciding for all', ({ decide }) => decide);
-    return median(times.map(({ decide }) => decide));
+    for (let warmUp = 0; warmUp < 3; warmUp += 1) decideTime(2000, false);
+    const times = new Map(counts.map((count): [number, DecideTime[]] => [count, []]));
+    for (let run = 0; run < Math.max(decideRuns, this.#options.runs); run += 1) {
+      for (const [count, of] of times) of.push(decideTime(count, false));
+    }
+    for (const [count, of] of times) {
+      const add = (text: string, what: keyof DecideTime): void => {
+        this.#results.addMedian(
+          of.map((time) => time[what] * 1000),
+          { part, name: `${count} backups: ${text}, no I/O`, unit: 'ms' },
+        );
+      };
+      add('reading objects into records', 'project');
+      add('indexing', 'index');
+      add('deciding for all', 'decide');
+    }
+    return new Map([...times].map(([count, of]) => [count, median(of.map(({ decide }) => decide))]));
   }
 }
 

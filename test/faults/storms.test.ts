@@ -21,28 +21,27 @@ const backAfterRefusalsMs = long ? 65_000 : backInSyncMs;
 
 let stage: Stage;
 let restore: Restore;
-let replica: Replica;
+/** Reads lists in small pages. */
+let paged: Replica;
+/** Reads lists as streams. */
+let streaming: Replica;
 
 beforeAll(async () => {
   stage = await Stage.open();
   restore = new Restore(stage);
   await restore.prepare({ tenants: 4, backups: 5 });
-  replica = await Replica.create(stage, { pageLimit: 3 });
-  await replica.start();
-  await restore.untilRight(60_000);
+  paged = await Replica.create(stage, { pageLimit: 3 });
+  streaming = await Replica.create(stage);
 });
 
 afterAll(async () => {
-  await replica.close();
+  await paged.close();
+  await streaming.close();
   await stage.close();
 });
 
-afterEach(() => {
-  replica.proxy.heal();
-});
-
 /** A list counts once, however many pages it has. */
-function requestsMade(): number {
+function requestsMade(replica: Replica): number {
   return replica.proxy.requests.filter(({ laterPage }) => !laterPage).length;
 }
 
@@ -100,28 +99,52 @@ const faults: readonly (readonly [string, FaultRule, number])[] = [
   ],
 ];
 
-describe(`a fault that lasts ${faultMs / 1_000} s makes no storm, and is got over soon after`, () => {
-  it.each(faults)('%s', async (_, rule, withinMs) => {
-    // A fault of lists shows only where something is listed.
-    if (rule.on?.laterPage === true) replica.proxy.resetAll();
-    const injected = replica.proxy.inject(rule);
-    const name = await restore.addBackup('team-0');
-    await restore.addBackup('team-1');
-    await sleep(1_000);
-    const before = requestsMade();
-    await sleep(faultMs);
-    const mean = (requestsMade() - before) / (faultMs / 1_000);
-    expect(injected.hits).toBeGreaterThan(0);
-    expect(mean).toBeLessThanOrEqual(meanASecond);
+async function expectNoStorm(replica: Replica, rule: FaultRule, withinMs: number): Promise<string> {
+  // A fault of lists shows only where something is listed.
+  if (rule.on?.laterPage === true) replica.proxy.resetAll();
+  const injected = replica.proxy.inject(rule);
+  const name = await restore.addBackup('team-0');
+  await restore.addBackup('team-1');
+  await sleep(1_000);
+  const before = requestsMade(replica);
+  await sleep(faultMs);
+  const mean = (requestsMade(replica) - before) / (faultMs / 1_000);
+  expect(injected.hits).toBeGreaterThan(0);
+  expect(mean).toBeLessThanOrEqual(meanASecond);
 
-    replica.proxy.heal();
-    await restore.deleteNab('team-0', name);
-    const tookMs = await restore.untilRight(withinMs);
-    process.stdout.write(`${_}: ${mean.toFixed(1)} requests a second; in sync ${Math.round(tookMs)} ms later\n`);
+  replica.proxy.heal();
+  await restore.deleteNab('team-0', name);
+  const tookMs = await restore.untilRight(withinMs);
+  return `${mean.toFixed(1)} requests a second; in sync ${Math.round(tookMs)} ms later`;
+}
+
+// One after the other, since each of them would do the work of the other.
+describe.each([
+  ['in pages', () => paged, faults],
+  ['as streams', () => streaming, faults.filter(([, { on }]) => on === watches || on === undefined)],
+])('where lists come %s', (how, running, some) => {
+  beforeAll(async () => {
+    await running().start();
+    await restore.untilRight(60_000);
   });
 
-  it('and nobody has thought that a fault was his own', () => {
-    expect(replica.logLines.filter(({ level }) => level === 'error')).toEqual([]);
-    expect(replica.unexpectedExits).toEqual([]);
+  afterEach(() => {
+    running().proxy.heal();
+  });
+
+  afterAll(async () => {
+    await running().stop();
+  });
+
+  describe(`a fault that lasts ${faultMs / 1_000} s makes no storm, and is got over soon after`, () => {
+    it.each(some)('%s', async (what, rule, withinMs) => {
+      const told = await expectNoStorm(running(), rule, withinMs);
+      process.stdout.write(`${what}, lists ${how}: ${told}\n`);
+    });
+
+    it('and nobody has thought that a fault was his own', () => {
+      expect(running().logLines.filter(({ level }) => level === 'error')).toEqual([]);
+      expect(running().unexpectedExits).toEqual([]);
+    });
   });
 });

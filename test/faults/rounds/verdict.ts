@@ -126,7 +126,7 @@ const eventShape = z.object({
 /** What of the events is too much. `writes`: how many NABs were created or had their status written, at most. */
 export async function wrongEvents(objects: Objects, writes: number, terms: number): Promise<string[]> {
   const told = (await objects.list(eventResource))
-    // The API server tells of matters of its own, about things without a name.
+    // Others tell of things too, in shapes of their own.
     .filter((object) => stringAt(objectAt(object, 'source'), 'component') === 'nab-sync')
     .map((object) => eventShape.parse(object));
   const problems: string[] = [];

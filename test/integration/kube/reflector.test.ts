@@ -110,7 +110,7 @@ describe('a reflector on a real server', () => {
     });
   });
 
-  it('pages through more objects than fit on one page', async () => {
+  it('has more objects than fit on one page', async () => {
     const names = Array.from({ length: 230 }, (_, index) => `many-${index}`);
     const label = { many: 'yes' };
     await Promise.all(

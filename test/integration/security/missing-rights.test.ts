@@ -99,7 +99,7 @@ class Scene {
     return { kubeconfig: this.#kubeconfig, oadpNamespace, env: { LOG_LEVEL: 'info' } };
   }
 
-  /** From here on lists are not streamed, as by an older server: only there they need a right of their own. */
+  /** From here on lists are not streamed, as by an older server: where they are, the controller can do without the right to list. */
   async refuseStreams(): Promise<MeddlingProxy> {
     const proxy = await meddlingProxy(this.#kubeconfig, ({ query }) =>
       query.has('sendInitialEvents')

@@ -3,8 +3,8 @@ import { Heap } from '../../../src/controller/heap.ts';
 
 let flags: string[];
 
-function heapWith(isStarting: () => boolean): Heap {
-  return new Heap(isStarting, (flag) => {
+function heapWith(isListing: () => boolean): Heap {
+  return new Heap(isListing, (flag) => {
     flags.push(flag);
   });
 }
@@ -34,11 +34,11 @@ test('memory is spared two seconds after the last write, and time from the next 
 });
 
 test('memory is not spared before the first lists are in, however long they take', () => {
-  let isStarting = true;
-  heapWith(() => isStarting);
+  let isListing = true;
+  heapWith(() => isListing);
   vi.advanceTimersByTime(60_000);
   expect(flags).toEqual([]);
-  isStarting = false;
+  isListing = false;
   vi.advanceTimersByTime(2000);
   expect(flags).toEqual(['--optimize-for-size']);
 });

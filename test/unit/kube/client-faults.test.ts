@@ -49,6 +49,9 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close();
 });
 
+const listEnd =
+  '{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}}\n';
+
 describe('deadlines and aborts', () => {
   test('a server that accepts and never answers costs one deadline', async () => {
     const server = await serve(() => undefined);
@@ -333,11 +336,9 @@ describe('a watch', () => {
   });
 
   test('that begins with what is there may not be silent for longer than a read, until that is told', async () => {
-    const end =
-      '{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}}\n';
     const server = await serve((request, response) => {
       const isEndless = request.url?.includes('labelSelector') === true;
-      void sendPieces(response, isEndless ? [line('a')] : [line('a'), end]);
+      void sendPieces(response, isEndless ? [line('a')] : [line('a'), listEnd]);
     });
     const client = clientOf(server.url, { readTimeoutMs: 80 });
     // Else it would wait for a minute.
@@ -348,6 +349,37 @@ describe('a watch', () => {
     expect((await failure(collect(told))).code).toBe('Timeout');
     expect(performance.now() - began).toBeGreaterThan(390);
     await until(() => server.openSockets === 0);
+  });
+
+  test('that begins with what is there and never gets to its end is given up, however much it tells', async () => {
+    const server = await serve((_request, response) => {
+      void sendPieces(
+        response,
+        Array.from({ length: 1_000 }, () => line('a')),
+      );
+    });
+    const heard: string[] = [];
+    const client = clientOf(server.url, {
+      streamedListTimeoutMs: 100,
+      onRequest: ({ verb, code }) => heard.push(`${verb} ${code}`),
+    });
+    const watching = collect(client.watch(backups, { timeoutSeconds: 120, idleTimeoutMs: 60_000 }));
+    expect((await failure(watching)).code).toBe('Timeout');
+    expect(heard).toEqual(['watch OK', 'list Timeout']);
+    await until(() => server.openSockets === 0);
+  });
+
+  test('that begins with what is there is a list as well, told with its end', async () => {
+    const server = await serve((request, response) => {
+      const isCut = request.url?.includes('labelSelector') === true;
+      void sendPieces(response, isCut ? [line('a')] : [line('a'), listEnd, line('b')]).then(() => response.end());
+    });
+    const heard: string[] = [];
+    const client = clientOf(server.url, { onRequest: ({ verb, code }) => heard.push(`${verb} ${code}`) });
+    expect(await collect(client.watch(backups, { timeoutSeconds: 60 }))).toHaveLength(3);
+    expect(heard.splice(0)).toEqual(['watch OK', 'list OK']);
+    expect(await collect(client.watch(backups, { timeoutSeconds: 60, labelSelector: 'a' }))).toHaveLength(1);
+    expect(heard.splice(0)).toEqual(['watch OK', 'list Malformed']);
   });
 
   test('that is never silent for long stays open', async () => {

@@ -5,7 +5,6 @@ import { objectAt, stringAt } from '../../../src/kube/json.ts';
 import { Reflector } from '../../../src/kube/reflector.ts';
 import { Store } from '../../../src/kube/store.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
-import { failure } from './failure.ts';
 import { backups } from './kinds.ts';
 import { fault, ScriptedApi } from './scripted-api.ts';
 
@@ -94,8 +93,6 @@ describe('a list that is streamed', () => {
   });
 
   test('may tell of what changes while it is told', async () => {
-    api.streamBreak = { after: 0, error: undefined };
-    const reflector = reflectorOf();
     const stream = (async function* () {
       await turn();
       yield { type: 'ADDED', object: { metadata: { name: 'a' }, value: 1 }, resourceVersion: '1' } as const;
@@ -107,7 +104,7 @@ describe('a list that is streamed', () => {
       yield { type: 'BOOKMARK', resourceVersion: '11', initialEventsEnd: true } as const;
     })();
     api.watch = () => stream;
-    await reflector.listOnce();
+    await start();
     expect(held()).toEqual({ a: 2 });
   });
 
@@ -126,17 +123,57 @@ describe('a list that is streamed', () => {
   });
 
   test.each(['Invalid', 'BadRequest'] as const)(
-    'and refused as %s comes in pages at once, and from then on',
+    'and refused as %s comes in pages at once, and after the second time always does',
     async (code) => {
       api.put('a', 1);
-      api.streamErrors.push(fault(code));
+      api.streamErrors.push(fault(code), fault(code));
       const reflector = await start();
       expect(held()).toEqual({ a: 1 });
       expect(reflector.state.phase).toBe('live');
-      await pass(545_000);
-      expect(requests()).toMatchObject({ streamed: 1, lists: 2 });
+      await pass(3 * 545_000);
+      expect(requests()).toMatchObject({ streamed: 2, lists: 4 });
     },
   );
+
+  test.each([
+    ['are given up by the server', fault('ServerError', { status: 500 })],
+    ['end without their end', undefined],
+  ])('is tried no more after two streams in a row that %s', async (_, error) => {
+    api.put('a', 1);
+    api.streamBreak = { after: 1, error };
+    await start();
+    api.streamBreak = { after: 1, error };
+    await pass(545_000);
+    await pass(2 * 545_000);
+    expect(held()).toEqual({ a: 1 });
+    expect(requests()).toMatchObject({ streamed: 2, lists: 4 });
+  });
+
+  test('is tried again where pages cannot be had', async () => {
+    api.put('a', 1);
+    api.streamBreak = { after: 0, error: fault('Unreachable') };
+    api.listErrors.push(fault('Forbidden'));
+    await start();
+    await pass(20_000);
+    expect(held()).toEqual({ a: 1 });
+    expect(requests()).toEqual({ streamed: 2, lists: 1, watches: 0 });
+  });
+
+  test('and takes long is no watch that is followed: the store counts as behind meanwhile', async () => {
+    api.put('a', 1);
+    const reflector = await start();
+    expect(reflector.staleForMs).toBe(0);
+    api.streamHangs = true;
+    await pass(545_000);
+    expect(api.streamed).toBe(2);
+    await pass(40_000);
+    expect(reflector.staleForMs).toBeGreaterThanOrEqual(40_000);
+    api.streamHangs = false;
+    api.send(fault('Timeout'));
+    await pass(1_000);
+    expect(reflector.staleForMs).toBe(0);
+    expect(requests()).toMatchObject({ streamed: 2, lists: 1 });
+  });
 
   test('comes in pages where only the right to watch is missing, and is streamed once that is there', async () => {
     api.put('a', 1);
@@ -182,15 +219,21 @@ describe('a list that is streamed', () => {
     expect(requests()).toMatchObject({ streamed: 2, lists: 1 });
   });
 
-  test('is tried once in an outage, not beside each list', async () => {
+  test('takes turns with pages in an outage', async () => {
     api.outage = fault('Unreachable');
     await start();
     await pass(60_000);
-    expect(requests()).toMatchObject({ streamed: 1, watches: 0 });
-    expect(api.lists).toBeGreaterThan(10);
+    expect(requests()).toMatchObject({ watches: 0 });
+    expect(Math.abs(api.streamed - api.lists)).toBeLessThanOrEqual(1);
+    expect(api.requests).toBeGreaterThan(10);
+    expect(api.requests).toBeLessThan(60);
     api.outage = undefined;
     await pass(5_000);
     expect(api.openWatches).toBe(1);
+    // What could not even be opened says nothing of streams.
+    await pass(545_000);
+    await pass(545_000);
+    expect(api.streamed).toBeGreaterThan(api.lists);
   });
 
   test('and ends right after its end is no reason for a flood of requests', async () => {
@@ -203,35 +246,11 @@ describe('a list that is streamed', () => {
   });
 });
 
-describe('a single list that is streamed', () => {
-  test('ends the watch with its end', async () => {
+describe('a single list', () => {
+  test('comes in pages, so that it needs no right to watch', async () => {
     api.put('a', 1);
     await reflectorOf().listOnce();
     expect(held()).toEqual({ a: 1 });
-    expect(api.openWatches).toBe(0);
-    expect(requests()).toEqual({ streamed: 1, lists: 0, watches: 0 });
-  });
-
-  test.each(['Invalid', 'Forbidden', 'Unreachable', 'Timeout'] as const)('comes in pages after %s', async (code) => {
-    api.put('a', 1);
-    api.streamErrors.push(fault(code));
-    await reflectorOf().listOnce();
-    expect(held()).toEqual({ a: 1 });
-    expect(requests()).toEqual({ streamed: 1, lists: 1, watches: 0 });
-  });
-
-  test('and is broken off leaves nothing of itself', async () => {
-    for (const name of ['a', 'b', 'c']) api.put(name, name);
-    api.streamBreak = { after: 2, error: fault('Unreachable') };
-    const listing = reflectorOf().listOnce();
-    api.remove('a', false);
-    await listing;
-    expect(held()).toEqual({ b: 'b', c: 'c' });
-  });
-
-  test('says so when it is ended by its caller, and asks no more', async () => {
-    api.streamErrors.push(fault('Aborted'));
-    expect((await failure(reflectorOf().listOnce())).code).toBe('Aborted');
-    expect(api.lists).toBe(0);
+    expect(requests()).toEqual({ streamed: 0, lists: 1, watches: 0 });
   });
 });

@@ -20,6 +20,7 @@ const CODES: readonly KubeErrorCode[] = [
   'TooLarge',
   'BadRequest',
   'Throttled',
+  'Invalid',
   'ServerError',
   'Malformed',
 ];
@@ -43,6 +44,7 @@ const happening = fc.oneof(
     weight: 1,
     arbitrary: fc.record({ kind: fc.constant('stream breaks' as const), after: fc.nat(5), code: fc.option(code) }),
   },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('streams hang' as const), ms: fc.nat(120_000) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('outage' as const), code, ms: fc.nat(120_000) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('short watches' as const), ms: fc.nat(60_000) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('rollback' as const), name }) },
@@ -122,6 +124,15 @@ async function play(happenings: readonly Happening[], streams: boolean, chance: 
       case 'stream breaks':
         faults += 1;
         api.streamBreak = { after: one.after, error: one.code === null ? undefined : fault(one.code) };
+        break;
+      case 'streams hang':
+        faults += 1;
+        api.streamHangs = true;
+        api.send(fault('Gone'));
+        await pass(one.ms);
+        api.streamHangs = false;
+        // The client's deadline for a list.
+        api.send(fault('Timeout'));
         break;
       case 'outage':
         faults += 1;

@@ -600,7 +600,7 @@ describe('a single list', () => {
   test.each(['Forbidden', 'KindNotInstalled', 'Unauthorized'] as const)('says %s at once', async (code) => {
     api.outage = fault(code);
     expect((await failure(reflectorWith().listOnce())).code).toBe(code);
-    expect(api.lists).toBe(1);
+    expect(api.requests).toBe(1);
   });
 
   test('that fails leaves the store as it was', async () => {

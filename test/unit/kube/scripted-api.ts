@@ -28,10 +28,12 @@ export class ScriptedApi implements Pick<KubeClient, 'listPage' | 'watch'> {
   readonly watchErrors: KubeError[] = [];
   /** Errors that the next watches that begin with what is there get instead of being opened. */
   readonly streamErrors: KubeError[] = [];
-  /** Whether watches may begin with what is there, which few servers refuse. */
+  /** Whether watches may begin with what is there; older servers refuse. */
   streams = false;
   /** As many objects are told, then the stream breaks with the error. */
   streamBreak: { readonly after: number; readonly error: KubeError | undefined } | undefined;
+  /** While set, the next streams tell nothing and do not come to an end. */
+  streamHangs = false;
   /** While set, everything fails with it. */
   outage: KubeError | undefined;
   /** Watches end after this long by themselves, whatever was asked for. */
@@ -140,6 +142,7 @@ export class ScriptedApi implements Pick<KubeClient, 'listPage' | 'watch'> {
   }
 
   #initialEvents(): OpenWatch['queue'] {
+    if (this.streamHangs) return [];
     const broken = this.streamBreak;
     this.streamBreak = undefined;
     const all = [...this.objects.values()].map((object): WatchEvent => ({
