@@ -245,8 +245,9 @@ export class KubeClient {
   }
 
   /**
-   * The events after `resourceVersion`, or all that is there and what happens then. Ends when the server ends the watch in good order; throws a KubeError otherwise,
-   * `Timeout` when the server did not end it in time or went silent. The connection is closed when the iteration is.
+   * The events after `resourceVersion`, or all that is there and what happens then. Ends when the server ends the watch in good
+   * order; throws a KubeError otherwise, `Timeout` when the server did not end it in time or went silent. The connection is
+   * closed when the iteration is.
    */
   async *watch(resource: Resource, options: WatchOptions): AsyncGenerator<WatchEvent, void, void> {
     const call: Call = {

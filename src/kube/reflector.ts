@@ -287,11 +287,7 @@ export class Reflector<R> {
       pageSize: this.#pageSize,
       pageCapBytes: this.#tuning.pageCapBytes,
       onItems: (items) => {
-        for (const item of items) {
-          const key = this.#keyOf(item);
-          const record = key === undefined ? undefined : this.#project(item);
-          if (key !== undefined && record !== undefined) records.set(key, record);
-        }
+        for (const item of items) this.#put(item, records);
       },
       onRestart: () => {
         records.clear();
@@ -400,9 +396,13 @@ export class Reflector<R> {
 
   #apply(event: WatchEvent, target: Records<R>): void {
     if (event.type === 'BOOKMARK') return;
-    const key = this.#keyOf(event.object);
+    this.#put(event.object, target, event.type === 'DELETED');
+  }
+
+  #put(object: JsonObject, target: Records<R>, isDeleted = false): void {
+    const key = this.#keyOf(object);
     if (key === undefined) return;
-    const record = event.type === 'DELETED' ? undefined : this.#project(event.object);
+    const record = isDeleted ? undefined : this.#project(object);
     if (record === undefined) target.delete(key);
     else target.set(key, record);
   }

@@ -1,12 +1,10 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { objectAt, stringAt } from '../../../src/kube/json.ts';
-import { Reflector } from '../../../src/kube/reflector.ts';
+import type { Reflector } from '../../../src/kube/reflector.ts';
 import { Store } from '../../../src/kube/store.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
-import { backups } from './kinds.ts';
 import { fault, ScriptedApi } from './scripted-api.ts';
+import { scriptedReflector, settle } from './scripted-reflector.ts';
 
 let world: ManualClock;
 let api: ScriptedApi;
@@ -31,20 +29,7 @@ afterEach(async () => {
 });
 
 function reflectorOf(): Reflector<unknown> {
-  return new Reflector<unknown>({
-    client: api,
-    resource: backups,
-    key: (object) => stringAt(objectAt(object, 'metadata'), 'name'),
-    project: (object) => object['value'],
-    store,
-    log: pino({ level: 'silent' }),
-    clock: world.process(),
-    random: () => 0,
-  });
-}
-
-async function settle(): Promise<void> {
-  for (let round = 0; round < 5; round += 1) await turn();
+  return scriptedReflector({ client: api, store, clock: world.process(), random: () => 0 });
 }
 
 async function pass(ms: number): Promise<void> {

@@ -1,14 +1,10 @@
-import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
-import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import type { KubeErrorCode } from '../../../src/kube/errors.ts';
-import { objectAt, stringAt } from '../../../src/kube/json.ts';
-import { Reflector } from '../../../src/kube/reflector.ts';
 import { Store } from '../../../src/kube/store.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
-import { backups } from './kinds.ts';
 import { fault, ScriptedApi } from './scripted-api.ts';
+import { scriptedReflector, settle } from './scripted-reflector.ts';
 
 const CODES: readonly KubeErrorCode[] = [
   'Timeout',
@@ -52,10 +48,6 @@ const happening = fc.oneof(
 
 type Happening = typeof happening extends fc.Arbitrary<infer T> ? T : never;
 
-async function settle(): Promise<void> {
-  for (let round = 0; round < 5; round += 1) await turn();
-}
-
 async function play(happenings: readonly Happening[], streams: boolean, chance: () => number): Promise<void> {
   const world = new ManualClock();
   const clock = world.process();
@@ -63,16 +55,7 @@ async function play(happenings: readonly Happening[], streams: boolean, chance: 
   api.pageItems = 2;
   api.streams = streams;
   const store = new Store<unknown>();
-  const reflector = new Reflector<unknown>({
-    client: api,
-    resource: backups,
-    key: (object) => stringAt(objectAt(object, 'metadata'), 'name'),
-    project: (object) => object['value'],
-    store,
-    log: pino({ level: 'silent' }),
-    clock,
-    random: chance,
-  });
+  const reflector = scriptedReflector({ client: api, store, clock, random: chance });
   const stop = new AbortController();
   const running = reflector.run(stop.signal);
   const pass = async (ms: number): Promise<void> => {

@@ -1,10 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { objectAt, stringAt } from '../../../src/kube/json.ts';
 import {
-  Reflector,
   SyncTimeoutError,
+  type Reflector,
   type ReflectorOptions,
   type ReflectorState,
 } from '../../../src/kube/reflector.ts';
@@ -12,8 +11,8 @@ import { Store } from '../../../src/kube/store.ts';
 import type { JsonObject } from '../../../src/kube/resource.ts';
 import { ManualClock, type ProcessClock } from '../../support/manual-clock.ts';
 import { failure } from './failure.ts';
-import { backups } from './kinds.ts';
 import { fault, ScriptedApi } from './scripted-api.ts';
+import { scriptedReflector, settle } from './scripted-reflector.ts';
 
 let world: ManualClock;
 let clock: ProcessClock;
@@ -42,10 +41,6 @@ afterEach(async () => {
   expect(api.openWatches).toBe(0);
 });
 
-function nameOf(object: JsonObject): string | undefined {
-  return stringAt(objectAt(object, 'metadata'), 'name');
-}
-
 function reflectorWith(options: Partial<ReflectorOptions<unknown>> = {}): Reflector<unknown> {
   const log = pino(
     { level: 'debug' },
@@ -56,17 +51,7 @@ function reflectorWith(options: Partial<ReflectorOptions<unknown>> = {}): Reflec
       },
     },
   );
-  return new Reflector<unknown>({
-    client: api,
-    resource: backups,
-    key: nameOf,
-    project: (object) => object['value'],
-    store,
-    log,
-    clock,
-    random: () => 0,
-    ...options,
-  });
+  return scriptedReflector({ client: api, store, log, clock, random: () => 0, ...options });
 }
 
 /** Starts it and lets it come as far as it gets without time going by. */
@@ -75,10 +60,6 @@ async function start(options: Partial<ReflectorOptions<unknown>> = {}): Promise<
   running = reflector.run(stop.signal);
   await settle();
   return reflector;
-}
-
-async function settle(): Promise<void> {
-  for (let round = 0; round < 5; round += 1) await turn();
 }
 
 /** Moves time on and lets everything that is due have its turn. */
