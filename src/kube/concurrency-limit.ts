@@ -9,11 +9,21 @@ const floor = 2;
 /** So many answers are looked at together. Their median counts: a webhook that is slow for one tenant is not the server. */
 const windowSize = 24;
 
-/** Each answer moves what is usual up or down by this factor: a running median, in which what lasts prevails in the end. */
-const learning = 1.01;
+/**
+ * Each answer moves what is usual up or down by a factor: a running median, in which what lasts prevails in the end. The first
+ * answers move it far, by 1 + 1/n, since the very first may be a chance one.
+ */
+const learning = 0.01;
 
 /** Answers that take up to so many times as long as usual are no reason to ask for less. */
 const tolerance = 2;
+
+/** How long an answer of one kind of request usually takes. */
+interface Usual {
+  readonly seconds: number;
+  /** So many have told. */
+  readonly answers: number;
+}
 
 /** The most that one window takes off. */
 const steepest = 0.5;
@@ -24,8 +34,9 @@ const steepest = 0.5;
  * concurrency-limits, with what is usual kept for each kind of request, since a status takes several times as long as a get.
  */
 export class ConcurrencyLimit {
-  readonly #ceiling: number;
-  readonly #usual = new Map<string, number>();
+  /** The most that it can get. */
+  readonly ceiling: number;
+  readonly #usual = new Map<string, Usual>();
   #limit: number;
   #ratios: number[] = [];
   /** Requests that were in flight when one was throttled will be as well; that is one refusal. */
@@ -34,7 +45,7 @@ export class ConcurrencyLimit {
   /** @param ceiling the most that it can get, from 1 */
   constructor(ceiling: number) {
     if (!(Number.isInteger(ceiling) && ceiling > 0)) throw new RangeError(`ceiling must be a positive integer`);
-    this.#ceiling = ceiling;
+    this.ceiling = ceiling;
     this.#limit = ceiling;
   }
 
@@ -49,9 +60,9 @@ export class ConcurrencyLimit {
     if (code === 'Throttled') this.#throttled();
     if (code !== 'OK') return;
     const kind = `${verb} ${resource}`;
-    const usual = this.#usual.get(kind) ?? seconds;
-    this.#usual.set(kind, seconds > usual ? usual * learning : usual / learning);
-    this.#ratios.push(usual > 0 ? seconds / usual : 1);
+    const usual = this.#usual.get(kind) ?? { seconds, answers: 0 };
+    this.#usual.set(kind, learned(usual, seconds));
+    this.#ratios.push(usual.seconds > 0 ? seconds / usual.seconds : 1);
     if (this.#ratios.length >= windowSize) this.#windowEnded();
   }
 
@@ -72,6 +83,12 @@ export class ConcurrencyLimit {
   }
 
   #set(limit: number): void {
-    this.#limit = Math.min(this.#ceiling, Math.max(Math.min(floor, this.#ceiling), limit));
+    this.#limit = Math.min(this.ceiling, Math.max(Math.min(floor, this.ceiling), limit));
   }
+}
+
+function learned({ seconds: usual, answers }: Usual, seconds: number): Usual {
+  const step = 1 + Math.max(learning, 1 / (answers + 1));
+  const moved = seconds > usual ? Math.min(seconds, usual * step) : Math.max(seconds, usual / step);
+  return { seconds: moved, answers: answers + 1 };
 }

@@ -36,23 +36,38 @@ export const statusPatienceMs = 2000;
 /** Of so many slots that are given away while creates wait, one goes to a status that has waited for longer than that. */
 const statusShare = 64;
 
+/** How many slots there are; both may change at any time. */
+export interface SlotLimit {
+  /** As the server bears it. */
+  readonly current: number;
+  /** Whatever the server bears, from `current`. */
+  readonly ceiling: number;
+}
+
+/**
+ * Work that takes longer is most likely held up by one tenant's webhook and weighs on nobody: its slot is lent to others, up to
+ * the ceiling. Where all work takes that long, the limit bounds how many begin within this time.
+ */
+const heldUpAfterMs = 1000;
+
 /**
  * Bounds how many requests are in flight, whatever the number of namespaces at work. Creates go before statuses, but never
  * starve them.
  */
 export class RequestSlots {
-  readonly #limit: { readonly current: number };
+  readonly #limit: SlotLimit;
   readonly #now: () => number;
   readonly #waiting: Record<Lane, Waiting[]> = { liveCreate: [], liveStatus: [], create: [], status: [] };
   #taken = 0;
+  /** Those of the taken whose work is held up. */
+  readonly #heldUp = new Set<NodeJS.Timeout>();
   /** Slots given away since a status last had one. */
   #sinceStatus = 0;
 
   /**
-   * @param limit how many slots there are; may change at any time
    * @param now milliseconds, on the clock of whoever says since when work waits
    */
-  constructor(limit: { readonly current: number }, now: () => number) {
+  constructor(limit: SlotLimit, now: () => number) {
     this.#limit = limit;
     this.#now = now;
   }
@@ -67,9 +82,15 @@ export class RequestSlots {
     this.#waiting[lane].push({ begin, namespace, since: waitingSince });
     this.#giveAway();
     await turn.promise;
+    const patience = setTimeout(() => {
+      this.#heldUp.add(patience);
+      this.#giveAway();
+    }, heldUpAfterMs);
     try {
       return await work();
     } finally {
+      clearTimeout(patience);
+      this.#heldUp.delete(patience);
       this.#taken -= 1;
       this.#giveAway();
     }
@@ -85,7 +106,7 @@ export class RequestSlots {
   }
 
   #giveAway(): void {
-    while (this.#taken < this.#limit.current) {
+    while (this.#taken < this.#limit.ceiling && this.#taken - this.#heldUp.size < this.#limit.current) {
       const next = this.#next();
       if (next === undefined) return;
       this.#taken += 1;

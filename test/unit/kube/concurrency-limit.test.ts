@@ -61,6 +61,13 @@ describe('the limit', () => {
     expect(limit.current).toBe(16);
   });
 
+  test('is not misled by a first answer that was quick by chance', () => {
+    const limit = new ConcurrencyLimit(16);
+    limit.observe({ ...create, seconds: 0.005 });
+    answers(limit, 23, 0.05);
+    expect(limit.current).toBe(16);
+  });
+
   test('compares requests with their like: a status may take longer than a get', () => {
     const limit = new ConcurrencyLimit(16);
     const get = { verb: 'get', resource: 'backups.velero.io', code: 'OK', seconds: 0.002 } as const;

@@ -443,7 +443,7 @@ describe('creates and statuses share the namespace’s requests', () => {
       }
     }
     const { run } = passWorld({ backups: backupsNamed(numbered(1_100)) }, undefined, {
-      slots: new Noting({ current: 8 }, () => noon),
+      slots: new Noting({ current: 8, ceiling: 8 }, () => noon),
     });
     await run();
     const created = lanes.lastIndexOf('create') + 1;

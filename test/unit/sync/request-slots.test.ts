@@ -1,8 +1,15 @@
-import { describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { RequestSlots, type Lane } from '../../../src/sync/request-slots.ts';
+import { slotsOf } from './support/pass.ts';
 
 /** Work that ends when the test says so. */
-function held(): { readonly work: () => Promise<void>; readonly begun: () => boolean; readonly end: () => void } {
+interface Held {
+  readonly work: () => Promise<void>;
+  readonly begun: () => boolean;
+  readonly end: () => void;
+}
+
+function held(): Held {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   let begun = false;
   return {
@@ -23,7 +30,7 @@ async function orderOf(
   { waitedMs = 0 }: { readonly waitedMs?: number } = {},
 ): Promise<string[]> {
   const now = 1_000_000;
-  const slots = new RequestSlots({ current: 1 }, () => now);
+  const slots = new RequestSlots({ current: 1, ceiling: 1 }, () => now);
   const holder = held();
   const order: string[] = [];
   const done = [slots.run('liveCreate', holder.work)];
@@ -56,7 +63,7 @@ describe('when requests wait for a slot', () => {
   });
 
   test('what is for a namespace that changes meanwhile goes ahead of the others', async () => {
-    const slots = new RequestSlots({ current: 1 }, () => 0);
+    const slots = slotsOf(1);
     const holder = held();
     const order: string[] = [];
     const done = [slots.run('create', holder.work, { namespace: 'team-a' })];
@@ -132,7 +139,7 @@ describe('when requests wait for a slot', () => {
 
 describe('a slot', () => {
   test('is one of as many as there are', async () => {
-    const slots = new RequestSlots({ current: 3 }, () => 0);
+    const slots = slotsOf(3);
     const works = Array.from({ length: 5 }, held);
     const done = works.map(({ work }) => slots.run('create', work));
     await Promise.resolve();
@@ -143,7 +150,7 @@ describe('a slot', () => {
   });
 
   test('is taken away when it is free, and given back when there are more', async () => {
-    const limit = { current: 2 };
+    const limit = { current: 2, ceiling: 3 };
     const slots = new RequestSlots(limit, () => 0);
     const works = Array.from({ length: 6 }, held);
     const done = works.map(({ work }) => slots.run('create', work));
@@ -162,11 +169,60 @@ describe('a slot', () => {
   });
 
   test('passes on what its work returns, and how it fails, and is free again', async () => {
-    const slots = new RequestSlots({ current: 1 }, () => 0);
+    const slots = slotsOf(1);
     const failing = slots.run('create', () => Promise.reject(new Error('no')));
     await expect(failing).rejects.toThrow('no');
     await expect(slots.run('status', () => Promise.reject(new Error('neither')))).rejects.toThrow('neither');
     expect(await slots.run('create', () => Promise.resolve('yes'))).toBe('yes');
     expect(await slots.run('status', () => Promise.resolve(7))).toBe(7);
+  });
+});
+
+describe('a slot whose work is held up', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  /** Which of the works have begun after each of the waits, in milliseconds. */
+  async function begunAfter(works: readonly Held[], waits: readonly number[]): Promise<string[]> {
+    const begun: string[] = [];
+    for (const ms of waits) {
+      await vi.advanceTimersByTimeAsync(ms);
+      begun.push(works.map((work) => (work.begun() ? 'x' : '.')).join(''));
+    }
+    return begun;
+  }
+
+  test('is lent after a second, and what borrowed it may be held up too, up to the ceiling', async () => {
+    const slots = new RequestSlots({ current: 2, ceiling: 5 }, () => 0);
+    const works = Array.from({ length: 7 }, held);
+    const done = works.map(({ work }) => slots.run('create', work));
+    expect(await begunAfter(works, [999, 1, 999, 1, 5_000])).toEqual([
+      'xx.....',
+      'xxxx...',
+      'xxxx...',
+      'xxxxx..',
+      'xxxxx..',
+    ]);
+    for (const { end } of works) end();
+    await Promise.all(done);
+  });
+
+  test('is no more than the one slot that it was, once its work has ended', async () => {
+    const slots = new RequestSlots({ current: 1, ceiling: 5 }, () => 0);
+    const first = held();
+    const begun = [slots.run('create', first.work)];
+    await vi.advanceTimersByTimeAsync(1_500);
+    first.end();
+    await Promise.all(begun);
+    const works = Array.from({ length: 3 }, held);
+    const done = works.map(({ work }) => slots.run('create', work));
+    expect(await begunAfter(works, [500, 500])).toEqual(['x..', 'xx.']);
+    for (const { end } of works) end();
+    await Promise.all(done);
+    expect(vi.getTimerCount()).toBe(0);
   });
 });

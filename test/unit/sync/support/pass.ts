@@ -39,7 +39,7 @@ export interface PassWorld {
 
 /** So many slots, in which no time goes by. */
 export function slotsOf(current: number): RequestSlots {
-  return new RequestSlots({ current }, () => noon);
+  return new RequestSlots({ current, ceiling: current }, () => noon);
 }
 
 export function passWorld(objects: SceneObjects = {}, answer?: Answer, context: Partial<PassContext> = {}): PassWorld {
@@ -51,7 +51,7 @@ export function passWorld(objects: SceneObjects = {}, answer?: Answer, context: 
     state: made.state,
     policy: made.policy,
     nonAdminBackups: storeOf(made),
-    slots: new RequestSlots({ current: 16 }, () => clock.now),
+    slots: new RequestSlots({ current: 16, ceiling: 16 }, () => clock.now),
     retained: new RetainedBackups(),
     now: () => clock.now,
     ...context,
