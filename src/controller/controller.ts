@@ -16,6 +16,7 @@ import {
   syncRequests,
 } from '../oadp/kinds.ts';
 import { RequestDesk } from '../requests/request-desk.ts';
+import type { DecisionCount } from '../observability/metrics.ts';
 import { describeSettings } from '../settings/settings.ts';
 import { actionOf, isDecisionReason, type DecisionReason, type Reason } from '../sync/reasons.ts';
 import { toFailure } from '../sync/tally.ts';
@@ -331,10 +332,8 @@ class Controller {
 
   #count({ namespace, items }: NamespaceReport, seconds: number, { stop }: Term): void {
     const { metrics } = this.#context;
-    for (const item of items) {
-      const { outcome, failure } = item;
-      const reason = decisionReasonOf(item);
-      metrics.decision(actionOf[reason], reason);
+    metrics.decisions(decisionCounts(items));
+    for (const { outcome, failure } of items) {
       if (outcome === 'created') metrics.created();
       if (outcome === 'repaired') metrics.repaired();
       if (failure !== undefined) metrics.failure(failure.reason);
@@ -352,19 +351,14 @@ class Controller {
     const { state } = this.#cache;
     this.#refusals.tell(state.refused(), (name) => state.backup(name));
     metrics.passEnded(outcome, seconds);
-    const counts = new Map<DecisionReason, number>();
-    const reasons = new Map<Reason, number>();
-    const add = (fact: Pick<Fact, 'reason'>, count: number): void => {
-      const decision = decisionReasonOf(fact);
-      counts.set(decision, (counts.get(decision) ?? 0) + count);
-      reasons.set(fact.reason, (reasons.get(fact.reason) ?? 0) + count);
-    };
-    for (const refusal of state.refused().values()) add(refusal, 1);
-    for (const [fact, count] of this.#reconciler.results()) add(fact, count);
+    const results = [...this.#reconciler.results()].map(([{ reason }, count]) => ({ reason, count }));
+    const facts = [...state.refused().values(), ...results];
+    const counts = decisionCounts(facts);
+    const reasons = countReasons(facts, ({ reason }) => reason);
     const ended = { start, end: Date.now(), reasons: Object.fromEntries(reasons) };
     this.#history?.add(failure === undefined ? ended : { ...ended, failure });
-    metrics.backups([...counts].map(([reason, count]) => ({ action: actionOf[reason], reason, count })));
-    const backups = Object.fromEntries(counts);
+    metrics.backups(counts);
+    const backups = Object.fromEntries(counts.map(({ reason, count }) => [reason, count]));
     log.info({ outcome, seconds: Number(seconds.toFixed(3)), backups }, 'pass over all namespaces done');
   }
 
@@ -377,6 +371,25 @@ class Controller {
 /** The decision behind a result: what failed was to be created. */
 function decisionReasonOf({ reason }: Pick<Fact, 'reason'>): DecisionReason {
   return isDecisionReason(reason) ? reason : 'Missing';
+}
+
+/** What is told of one backup, or of `count` backups. */
+interface Counted extends Pick<Fact, 'reason'> {
+  readonly count?: number;
+}
+
+function countReasons<R extends Reason>(facts: Iterable<Counted>, reasonOf: (fact: Counted) => R): Map<R, number> {
+  const counts = new Map<R, number>();
+  for (const fact of facts) {
+    const reason = reasonOf(fact);
+    counts.set(reason, (counts.get(reason) ?? 0) + (fact.count ?? 1));
+  }
+  return counts;
+}
+
+function decisionCounts(facts: Iterable<Counted>): DecisionCount[] {
+  const counts = countReasons(facts, decisionReasonOf);
+  return [...counts].map(([reason, count]) => ({ action: actionOf[reason], reason, count }));
 }
 
 /** Runs the controller until `context.signal` is aborted. Rejects only for a fault of ours. */

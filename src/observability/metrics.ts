@@ -19,7 +19,7 @@ interface PassHistory {
 }
 
 /** One decision and how many backups share it. */
-interface DecisionCount {
+export interface DecisionCount {
   readonly action: Action;
   readonly reason: DecisionReason;
   readonly count: number;
@@ -30,8 +30,8 @@ interface DecisionCount {
  * waits or takes a namespace or an object's name: metrics leave the OADP namespace.
  */
 export interface Metrics {
-  /** A backup was decided on (counter: every time). */
-  decision(action: Action, reason: DecisionReason): void;
+  /** Backups were decided on (counter: every time). */
+  decisions(counts: Iterable<DecisionCount>): void;
   /** The present state: all labelled backups by their latest decision. Replaces what was set before. */
   backups(counts: Iterable<DecisionCount>): void;
   /** NABs written. */
@@ -82,7 +82,7 @@ function ignore(): void {
 
 /** For once, plan and explain. */
 export const noMetrics: Metrics = {
-  decision: ignore,
+  decisions: ignore,
   backups: ignore,
   created: ignore,
   repaired: ignore,

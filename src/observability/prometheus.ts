@@ -178,8 +178,8 @@ export function createPrometheusMetrics({ version, watched, requests }: Promethe
   let counted: { readonly action: Action; readonly reason: DecisionReason }[] = [];
 
   const metrics: Metrics = {
-    decision(action, reason) {
-      decided.inc({ action, reason });
+    decisions(counts) {
+      for (const { action, reason, count } of counts) decided.inc({ action, reason }, count);
     },
     backups(counts) {
       for (const labels of counted) backups.set(labels, 0);

@@ -30,12 +30,14 @@ export function namespacedKey(namespace: string, name: string): string {
   return `${namespace}/${name}`;
 }
 
+const noMembers: ReadonlySet<string> = new Set();
+
 /** A map of sets that forgets its empty sets. */
 class Groups {
   readonly #groups = new Map<string, Set<string>>();
 
   of(key: string): ReadonlySet<string> {
-    return this.#groups.get(key) ?? new Set();
+    return this.#groups.get(key) ?? noMembers;
   }
 
   keys(): Iterable<string> {
@@ -106,13 +108,13 @@ export class ClusterState implements ClusterView {
     return this.#records.nonAdminBackups.get(namespacedKey(namespace, name));
   }
 
-  *claimants(namespace: string, name: string): Iterable<BackupRecord> {
-    yield* this.#backupsNamed(this.#byOrigin.of(namespacedKey(namespace, name)));
+  claimants(namespace: string, name: string): Iterable<BackupRecord> {
+    return this.#backupsNamed(this.#byOrigin.of(namespacedKey(namespace, name)));
   }
 
   /** The genuine backups of a namespace. */
-  *backupsOf(namespace: string): Iterable<BackupRecord> {
-    yield* this.#backupsNamed(this.#byNamespace.of(namespace));
+  backupsOf(namespace: string): Iterable<BackupRecord> {
+    return this.#backupsNamed(this.#byNamespace.of(namespace));
   }
 
   backup(name: string): BackupRecord | undefined {

@@ -1,6 +1,6 @@
 import mapValues from 'lodash/mapValues.js';
 import type { BackupRecord } from '../oadp/backup.ts';
-import type { Origin } from '../oadp/non-admin-backup.ts';
+import type { NonAdminBackupRecord, Origin } from '../oadp/non-admin-backup.ts';
 import type { Decision } from './reasons.ts';
 import type { TrailStep } from './report.ts';
 import { claimRules, readinessRules, shown, targetRules, type Rule } from './rules.ts';
@@ -70,10 +70,21 @@ function completedLater(a: BackupRecord, b: BackupRecord): boolean {
  */
 export function worldAt(policy: SyncPolicy, view: ClusterView, now: number): World {
   const winners = new Map<string, BackupRecord | undefined>();
+  // Several rules in a row ask for the same backup's, and a look-up among all NABs is what costs a decision most.
+  let asked: BackupRecord | undefined;
+  let found: NonAdminBackupRecord | undefined;
   const world: World = {
     policy,
     view,
     now,
+    claimedNab: (backup) => {
+      if (asked !== backup) {
+        const { namespace, name } = originOf(backup);
+        found = view.nonAdminBackup(namespace, name);
+        asked = backup;
+      }
+      return found;
+    },
     newestSyncable: (namespace, name) => {
       const key = `${namespace}/${name}`;
       if (!winners.has(key)) {

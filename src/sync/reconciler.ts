@@ -74,6 +74,9 @@ const nothing: Memory = {
   recurrences: new Map(),
 };
 
+/** What is told of a backup whose NAB was written, once it was. */
+const nowPresent: Fact = { outcome: 'present', reason: 'Present' };
+
 /** Most backups of a pass that get a log line of their own. */
 const singleLines = 20;
 
@@ -86,8 +89,8 @@ export class Reconciler {
   readonly #memories = new Map<string, Memory>();
   /** Namespaces that are being reconciled; `live`: they changed just before, or meanwhile. */
   readonly #running = new Map<string, { live: boolean }>();
-  /** Every kind of fact that was told, by its words. */
-  readonly #facts = new Map<string, Fact>();
+  /** Every kind of fact that was told, by its reason. */
+  readonly #facts = new Map<Reason, readonly Fact[]>();
 
   constructor(context: ReconcilerContext) {
     this.#context = context;
@@ -185,8 +188,10 @@ export class Reconciler {
     const recurrences = new Map<string, Recurrence>();
     const passes = memory.passes + 1;
     const failedIn = new Map<string, number>();
+    const told = new Map<string, Fact>();
     for (const item of items) {
       const { backup, outcome, failure, untried } = item;
+      told.set(backup.name, this.#factOf(item));
       const failedLast = untried === true ? memory.failedIn.get(backup.name) : passes;
       if (outcome === 'failed' && failedLast !== undefined) failedIn.set(backup.name, failedLast);
       if (failure?.permanent === true) {
@@ -201,7 +206,7 @@ export class Reconciler {
       takesNabs: failed.every(({ failure }) => failure?.rest === 'next'),
       passes,
       failedIn,
-      told: new Map(items.map((item) => [item.backup.name, this.#factOf(item)])),
+      told,
       permanent,
       recurrences,
     });
@@ -209,11 +214,13 @@ export class Reconciler {
 
   /** That a NAB which was written in one pass is present in the next is no news. */
   #factOf(item: ItemResult): Fact {
-    const { outcome, reason }: Fact = isWritten(item) ? { outcome: 'present', reason: 'Present' } : item;
-    const key = `${outcome}/${reason}`;
-    const known = this.#facts.get(key) ?? { outcome, reason };
-    this.#facts.set(key, known);
-    return known;
+    const { outcome, reason }: Fact = isWritten(item) ? nowPresent : item;
+    const alike = this.#facts.get(reason) ?? [];
+    const known = alike.find((fact) => fact.outcome === outcome);
+    if (known !== undefined) return known;
+    const fact = { outcome, reason };
+    this.#facts.set(reason, [...alike, fact]);
+    return fact;
   }
 
   /** Speaks of what changed since the last pass, and of nothing else. */

@@ -56,10 +56,13 @@ function claimOf(backup: BackupRecord): { nacuuid: string; namespace: string; na
 
 /** Whether a namespace matches a pattern in which `*` stands for any run of characters. */
 export function matchesPattern(pattern: string, namespace: string): boolean {
-  const [head = '', ...tails] = pattern.split('*');
-  if (tails.length === 0) return namespace === pattern;
+  const firstStar = pattern.indexOf('*');
+  if (firstStar === -1) return namespace === pattern;
+  const head = pattern.slice(0, firstStar);
+  if (!namespace.startsWith(head)) return false;
+  const tails = pattern.slice(firstStar + 1).split('*');
   const last = tails.pop() ?? '';
-  if (!namespace.startsWith(head) || !namespace.endsWith(last)) return false;
+  if (!namespace.endsWith(last)) return false;
   // Each middle part takes its first place behind the one before it; no regular expression, so no backtracking.
   let from = head.length;
   for (const part of tails) {
@@ -316,16 +319,11 @@ const usableNamespace: Rule = {
   },
 };
 
-function existing(backup: BackupRecord, world: World): ReturnType<World['view']['nonAdminBackup']> {
-  const { namespace, name } = claimOf(backup);
-  return world.view.nonAdminBackup(namespace, name);
-}
-
 /** Stands before `notPresent`, since a NAB in need of repair is present as well. */
 const wellWritten: Rule = {
   asks: 'A NonAdminBackup that was re-created for it has a status, and not one from a time when the Backup was away',
   check: (backup, world) => {
-    const nab = existing(backup, world);
+    const nab = world.claimedNab(backup);
     if (nab === undefined || nab.nacuuid !== backup.claim.nacuuid || !nab.synced) return undefined;
     // A NAB that its owner is getting rid of is left to the non-admin controller.
     if (nab.deleting || nab.deleteBackup) return undefined;
@@ -341,7 +339,7 @@ const wellWritten: Rule = {
     return undefined;
   },
   looksAt: (backup, world) => {
-    const nab = existing(backup, world);
+    const nab = world.claimedNab(backup);
     return {
       synced: nab?.synced,
       statusEmpty: nab?.statusEmpty,
@@ -355,11 +353,11 @@ const wellWritten: Rule = {
 const notPresent: Rule = {
   asks: 'Its NonAdminBackup is not there yet',
   check: (backup, world) =>
-    existing(backup, world)?.nacuuid === backup.claim.nacuuid
+    world.claimedNab(backup)?.nacuuid === backup.claim.nacuuid
       ? decided('Present', 'Its NonAdminBackup is there.')
       : undefined,
   looksAt: (backup, world) => {
-    const nab = existing(backup, world);
+    const nab = world.claimedNab(backup);
     return {
       exists: nab !== undefined,
       sameNacuuid: nab === undefined ? undefined : nab.nacuuid === backup.claim.nacuuid,
@@ -427,7 +425,7 @@ const notSuperseded: Rule = {
 const nameFree: Rule = {
   asks: 'No other NonAdminBackup has the name',
   check: (backup, world) => {
-    const nab = existing(backup, world);
+    const nab = world.claimedNab(backup);
     if (nab === undefined) return undefined;
     const { namespace, name } = claimOf(backup);
     const whose = nab.nacuuid === undefined ? 'has no backup yet' : 'belongs to another backup';
@@ -436,7 +434,7 @@ const nameFree: Rule = {
       `NonAdminBackup ${quoted(name)} in namespace ${quoted(namespace)} ${whose}; it is left alone.`,
     );
   },
-  looksAt: (backup, world) => ({ taken: existing(backup, world) !== undefined }),
+  looksAt: (backup, world) => ({ taken: world.claimedNab(backup) !== undefined }),
 };
 
 const missing: Rule = {

@@ -24,12 +24,14 @@ export interface ClusterView {
   claimants(namespace: string, name: string): Iterable<BackupRecord>;
 }
 
-/** Everything that a decision depends on, at one moment. */
+/** Everything that a decision depends on, at one moment: not to be kept for longer, since what was looked up is remembered. */
 export interface World {
   readonly policy: SyncPolicy;
   readonly view: ClusterView;
   /** Milliseconds since the epoch. */
   readonly now: number;
+  /** The NAB that has the name which the backup claims, whosever it is. Only for a backup that passed rule 1. */
+  claimedNab(backup: BackupRecord): NonAdminBackupRecord | undefined;
   /** Of the syncable backups (rules 1 to 11 passed) that claim this namespace and name, the one that completed last. */
   newestSyncable(namespace: string, name: string): BackupRecord | undefined;
 }

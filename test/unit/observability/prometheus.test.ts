@@ -89,8 +89,11 @@ describe('before anything has happened', () => {
 describe('the metrics', () => {
   test('count decisions, writes and failures', async () => {
     const text = await rendered((metrics) => {
-      metrics.decision('create', 'Missing');
-      metrics.decision('create', 'Missing');
+      metrics.decisions([
+        { action: 'create', reason: 'Missing', count: 1 },
+        { action: 'none', reason: 'Present', count: 7 },
+      ]);
+      metrics.decisions([{ action: 'create', reason: 'Missing', count: 2 }]);
       metrics.created();
       metrics.repaired();
       metrics.failure('QuotaDenied');
@@ -101,7 +104,7 @@ describe('the metrics', () => {
       metrics.reconciled('partial', 0.3);
       metrics.namespacesPending(2);
     });
-    expect(valueOf(text, 'nab_sync_decisions_total{action="create",reason="Missing"}')).toBe(2);
+    expect(valueOf(text, 'nab_sync_decisions_total{action="create",reason="Missing"}')).toBe(3);
     expect(valueOf(text, 'nab_sync_created_total')).toBe(1);
     expect(valueOf(text, 'nab_sync_repaired_total')).toBe(1);
     expect(valueOf(text, 'nab_sync_failures_total{reason="QuotaDenied"}')).toBe(1);
@@ -223,7 +226,7 @@ test('every metric of ours follows Prometheus’ naming rules and never has a na
 });
 
 test('without anybody to tell, every call is taken and ignored', () => {
-  noMetrics.decision('create', 'Missing');
+  noMetrics.decisions([{ action: 'create', reason: 'Missing', count: 1 }]);
   noMetrics.request({ verb: 'get', resource: 'x', code: 'OK', status: 200, seconds: 1 });
   expect(Object.keys(noMetrics).sort()).toEqual(
     Object.keys(createPrometheusMetrics({ version: '', watched: [], requests: [] }).metrics).sort(),

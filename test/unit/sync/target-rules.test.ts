@@ -259,7 +259,7 @@ describe('LocationSyncing: while Velero reads the bucket, a newer backup of the 
       const { state, world, decision } = scene({ backups: [fresh], storageLocations });
       const record = state.backup('team-a-daily-1');
       expect(decision().reason).toBe(reason);
-      expect(record && settlesAt(record, world)).toBe(until);
+      expect(record && settlesAt(record, world())).toBe(until);
     },
   );
 
@@ -297,7 +297,7 @@ describe('LocationSyncing: while Velero reads the bucket, a newer backup of the 
   test('it wakes up by itself when the two minutes are over', () => {
     const { state, world } = scene({ backups: [fresh] });
     const record = state.backup('team-a-daily-1');
-    expect(record && settlesAt(record, world)).toBe(noon + 90 * second);
+    expect(record && settlesAt(record, world())).toBe(noon + 90 * second);
   });
 });
 

@@ -64,7 +64,7 @@ export function passWorld(objects: SceneObjects = {}, answer?: Answer, context: 
     run: async (options = {}) => {
       const items: Decided[] = [...made.state.backupsOf('team-a')].map((backup) => ({
         backup,
-        decision: decide(backup, made.world),
+        decision: decide(backup, made.world()),
       }));
       const pass = new NamespacePass(whole, {
         isLive: () => false,

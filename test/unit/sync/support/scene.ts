@@ -46,7 +46,8 @@ export interface SceneObjects {
 export interface Scene {
   readonly state: ClusterState;
   readonly policy: SyncPolicy;
-  readonly world: World;
+  /** As it is now. */
+  readonly world: () => World;
   readonly nonAdminBackups: Map<string, NonAdminBackupRecord>;
   /** Puts in place of the object of the same name, and says for which namespaces the decisions may have changed. */
   readonly put: {
@@ -123,7 +124,7 @@ export function scene(objects: SceneObjects = {}): Scene {
   for (const object of nonAdminBackups) put.nonAdminBackup(object);
   for (const object of backups) put.backup(object);
 
-  const world = worldAt(policy, state, now);
+  const world = (): World => worldAt(policy, state, now);
   const [first] = backups;
   const usual = first === undefined ? '' : nameOf(first);
   const recordOf = (name: string): BackupRecord => {
@@ -137,7 +138,7 @@ export function scene(objects: SceneObjects = {}): Scene {
     world,
     nonAdminBackups: records.nonAdminBackups,
     put,
-    decision: (name = usual) => decide(recordOf(name), world),
-    trail: (name = usual) => trailOf(recordOf(name), world),
+    decision: (name = usual) => decide(recordOf(name), world()),
+    trail: (name = usual) => trailOf(recordOf(name), world()),
   };
 }
