@@ -8,6 +8,7 @@ import { LeaderElector, processIdentity } from '../kube/leader-elector.ts';
 import { OutageGate } from '../kube/outage-gate.ts';
 import type { ReflectorState } from '../kube/reflector.ts';
 import { qualifiedName, type Resource } from '../kube/resource.ts';
+import type { DecisionCount } from '../observability/metrics.ts';
 import {
   backupStorageLocations,
   dataProtectionApplications,
@@ -16,7 +17,6 @@ import {
   syncRequests,
 } from '../oadp/kinds.ts';
 import { RequestDesk } from '../requests/request-desk.ts';
-import type { DecisionCount } from '../observability/metrics.ts';
 import { describeSettings } from '../settings/settings.ts';
 import { actionOf, isDecisionReason, type DecisionReason, type Reason } from '../sync/reasons.ts';
 import { toFailure } from '../sync/tally.ts';
