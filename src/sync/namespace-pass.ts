@@ -1,3 +1,4 @@
+import { systemClock } from '../kube/clock.ts';
 import { KubeError } from '../kube/errors.ts';
 import type { OutageGate } from '../kube/outage-gate.ts';
 import { apiVersion, qualifiedName, type JsonObject, type ObjectRef, type Resource } from '../kube/resource.ts';
@@ -168,7 +169,7 @@ function isGone(error: unknown): boolean {
 /**
  * One pass over one namespace: carries out what was decided for its backups.
  *
- * Creates go first, and a status follows its create when no create of the namespace waits, or after two seconds: then one
+ * Creates go first, and statuses follow when no create of the namespace waits or is under way, or after two seconds: then one
  * at a time goes beside the creates. No failure of one item keeps the others from being tried, unless it says that they would
  * fail alike.
  */
@@ -202,12 +203,23 @@ export class NamespacePass {
     }
     // The next one is taken from the end.
     this.#creates.sort((a, b) => this.#turn(b) - this.#turn(a) || oldestFirst(a.backup, b.backup));
-    if (this.#options.probe) await this.#probe();
-    await Promise.all(Array.from({ length: namespaceConcurrency }, () => this.#work()));
+    if (this.#creates.length > 0 || this.#repairs.length > 0) await this.#writeAll();
     for (const item of this.#creates) this.#notTried(item, this.#creating);
     for (const item of this.#repairs) this.#notTried(item, this.#completing);
     for (const { kept } of this.#statuses) kept?.release();
     return items.flatMap((item) => this.#results.get(item.backup.name) ?? []);
+  }
+
+  async #writeAll(): Promise<void> {
+    if (this.#options.probe) await this.#probe();
+    const workers = Array.from({ length: namespaceConcurrency }, () => this.#work(() => this.#nextWhileCreating()));
+    const created = settledOrLate(workers);
+    await Promise.all(
+      workers.map(async (creating) => {
+        await Promise.all([creating, created]);
+        await this.#work(() => this.#nextStatus() ?? this.#nextRepair());
+      }),
+    );
   }
 
   #turn(item: Decided): number {
@@ -228,8 +240,8 @@ export class NamespacePass {
     }
   }
 
-  async #work(): Promise<void> {
-    for (let task = this.#next(); task !== undefined; task = this.#next()) await task();
+  async #work(next: () => Task | undefined): Promise<void> {
+    for (let task = next(); task !== undefined; task = next()) await task();
   }
 
   #mayRequest(): boolean {
@@ -255,14 +267,14 @@ export class NamespacePass {
     );
   }
 
-  #next(): Task | undefined {
+  #nextWhileCreating(): Task | undefined {
     const [oldest] = this.#statuses;
     // Beyond the bound they would otherwise keep the namespace from its next create for as long as others have any.
     const isBeyond = this.#statuses.length >= pendingStatusBound;
     const isDue =
       oldest !== undefined && this.#statusesUnderWay === 0 && this.#context.now() - oldest.dueSince >= statusPatienceMs;
     const status = isBeyond || isDue ? this.#nextStatus(isBeyond) : undefined;
-    return status ?? this.#nextCreate() ?? this.#nextStatus() ?? this.#nextRepair();
+    return status ?? this.#nextCreate();
   }
 
   #lane(kind: keyof typeof liveLane): Lane {
@@ -641,6 +653,14 @@ export class NamespacePass {
   #set(item: Decided, result: Omit<ItemResult, 'backup'>): void {
     this.#results.set(item.backup.name, { backup: item.backup, ...result });
   }
+}
+
+/** Resolves when all have resolved, or a status's patience after the first has: one of the others may hang. None may reject. */
+async function settledOrLate(workers: readonly Promise<void>[]): Promise<void> {
+  const over = new AbortController();
+  await Promise.race(workers);
+  await Promise.race([Promise.all(workers), systemClock.sleep(statusPatienceMs, over.signal)]);
+  over.abort();
 }
 
 /** The result of a backup whose write failed. */

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import countBy from 'lodash/countBy.js';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeErrorCode } from '../../../src/kube/errors.ts';
@@ -383,9 +383,39 @@ describe('creates and statuses share the namespace’s requests', () => {
     await run();
     const said = client.said();
     expect(said.findLastIndex((line) => line.startsWith('create'))).toBeLessThan(
-      said.findIndex((line) => line.startsWith('update')) + 8,
+      said.findIndex((line) => line.startsWith('update')),
     );
     expect(client.count('update')).toBe(50);
+  });
+
+  test('a status is not begun while a create of the namespace is under way', async () => {
+    const answered: string[] = [];
+    const { run } = passWorld({ backups: backupsNamed(numbered(20)) }, async (call) => {
+      // The oldest one is created last.
+      if (call.verb === 'create' && call.name === 'b0000') await delay(50);
+      if (call.verb !== 'get') answered.push(call.verb);
+      return undefined;
+    });
+    await run();
+    expect(countBy(answered.slice(0, 20))).toEqual({ create: 20 });
+    expect(countBy(answered.slice(20))).toEqual({ update: 20 });
+  });
+
+  test('but for two seconds only: a create that hangs does not keep the others from their statuses', async () => {
+    const hanging = Promise.withResolvers<undefined>();
+    const { run, client } = passWorld({ backups: backupsNamed(numbered(20)) }, (call) =>
+      call.verb === 'create' && call.name === 'b0000' ? hanging.promise : undefined,
+    );
+    const running = run();
+    await delay(1000);
+    expect(client.count('update')).toBe(0);
+    await vi.waitFor(() => {
+      expect(client.count('update')).toBe(19);
+    }, 10_000);
+    hanging.resolve(undefined);
+    await running;
+    expect(client.count('update')).toBe(20);
+    expect(client.mostAtOnce()).toBe(8);
   });
 
   test('but after two seconds one status at a time goes beside the creates', async () => {
