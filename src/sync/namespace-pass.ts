@@ -133,8 +133,8 @@ interface Progress {
   stopped: WriteFailure | undefined;
 }
 
-/** Most requests of one namespace in flight: no tenant can take all slots for himself. */
-const namespaceConcurrency = 8;
+/** Most requests of one namespace in flight: no tenant can take all slots of the default limit for himself. */
+const namespaceConcurrency = 12;
 
 /** After so many doubtful failures in a row no further write of the kind is tried: it would most likely fail alike. */
 const doubtsAllowed = 5;
