@@ -3,7 +3,7 @@ import tseslint from 'typescript-eslint';
 export default tseslint.config(
   { ignores: ['node_modules/', 'dist/', 'coverage/', '.cluster/'] },
   {
-    files: ['src/**/*.ts', 'test/**/*.ts', '*.config.ts'],
+    files: ['src/**/*.ts', 'test/**/*.ts', 'build/*.ts', '*.config.ts'],
     extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
     linterOptions: { reportUnusedDisableDirectives: 'error' },
