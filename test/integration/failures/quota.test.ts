@@ -15,7 +15,7 @@ const creates = await createCounter(job);
 const counted = 'count/nonadminbackups.oadp.openshift.io';
 const quotas = { group: '', version: 'v1', plural: 'resourcequotas', kind: 'ResourceQuota', namespaced: true };
 /** Most that are under way in a namespace when the first refusal comes. */
-const underWay = 8;
+const underWay = 12;
 
 /** No controller manager runs here, so what is used is written by hand; the API server counts on from there. */
 async function limit(namespace: string, hard: number, used = 0): Promise<void> {
