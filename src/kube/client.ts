@@ -495,7 +495,8 @@ export class KubeClient {
       bodyTimeout: 0,
     };
     if (proxyUrl === undefined) return new Pool(this.#origin, { ...options, connect });
-    return new ProxyAgent({ ...options, uri: proxyUrl, requestTls: connect });
+    const proxyTls = { rejectUnauthorized: true, allowH2: false };
+    return new ProxyAgent({ ...options, uri: proxyUrl, proxyTls, requestTls: connect });
   }
 
   #failure(call: Call, error: unknown, limits: Limits): KubeError {

@@ -133,7 +133,7 @@ interface Progress {
   stopped: WriteFailure | undefined;
 }
 
-/** Most requests of one namespace in flight: no tenant can take all slots of the default limit for himself. */
+/** Most requests of one namespace in flight. Of the sixteen slots that there are by default, it leaves four to others. */
 const namespaceConcurrency = 12;
 
 /** After so many doubtful failures in a row no further write of the kind is tried: it would most likely fail alike. */
@@ -169,9 +169,9 @@ function isGone(error: unknown): boolean {
 /**
  * One pass over one namespace: carries out what was decided for its backups.
  *
- * Creates go first, and statuses follow when no create of the namespace waits or is under way, or after two seconds: then one
- * at a time goes beside the creates. No failure of one item keeps the others from being tried, unless it says that they would
- * fail alike.
+ * Creates go first. Statuses follow when no create of the namespace waits or is under way; those under way are waited for two
+ * seconds at most. One that has waited for two seconds while creates wait goes beside them, one at a time. No failure of one
+ * item keeps the others from being tried, unless it says that they would fail alike.
  */
 export class NamespacePass {
   readonly #context: PassContext;
@@ -213,10 +213,10 @@ export class NamespacePass {
   async #writeAll(): Promise<void> {
     if (this.#options.probe) await this.#probe();
     const workers = Array.from({ length: namespaceConcurrency }, () => this.#work(() => this.#nextWhileCreating()));
-    const created = settledOrLate(workers);
+    const statusesMayGo = settledOrLate(workers);
     await Promise.all(
       workers.map(async (creating) => {
-        await Promise.all([creating, created]);
+        await Promise.all([creating, statusesMayGo]);
         await this.#work(() => this.#nextStatus() ?? this.#nextRepair());
       }),
     );
@@ -267,7 +267,9 @@ export class NamespacePass {
     );
   }
 
+  /** A create, or a status that goes beside those that wait; undefined once no create is to be begun any more. */
   #nextWhileCreating(): Task | undefined {
+    if (this.#creates.length === 0 || !this.#mayGoOn(this.#creating)) return undefined;
     const [oldest] = this.#statuses;
     // Beyond the bound they would otherwise keep the namespace from its next create for as long as others have any.
     const isBeyond = this.#statuses.length >= pendingStatusBound;
@@ -655,7 +657,7 @@ export class NamespacePass {
   }
 }
 
-/** Resolves when all have resolved, or a status's patience after the first has: one of the others may hang. None may reject. */
+/** Resolves when all have resolved, or two seconds after the first has, since the others may hang. None may reject. */
 async function settledOrLate(workers: readonly Promise<void>[]): Promise<void> {
   const over = new AbortController();
   await Promise.race(workers);

@@ -143,7 +143,8 @@ describe.each([
 
   it('ends that namespace’s pass after few tries, with every NAB reported', () => {
     expect(pass.exitCode).toBe(1);
-    expect(creates.in(broken)).toBeLessThanOrEqual(5 + 8);
+    // Nothing is known of the namespace, so its creates go one at a time.
+    expect(creates.in(broken)).toBe(5);
     expect(pass.report).toMatchObject({ outcome: 'Partial', counts: { seen: 35, created: 5, failed: 30 } });
     expect(pass.report.reasons).toEqual({ Missing: 5, ServerError: 30 });
     for (const failure of pass.report.failures) {

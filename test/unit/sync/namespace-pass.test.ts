@@ -452,6 +452,54 @@ describe('creates and statuses share the namespace’s requests', () => {
     expect(statusesAmongCreates).toBeLessThan(30);
   });
 
+  test('nor from the stop', async () => {
+    const hanging = Promise.withResolvers<undefined>();
+    const stop = new AbortController();
+    const { run, client } = passWorld({ backups: backupsNamed(numbered(20)) }, (call) =>
+      call.verb === 'create' && call.name === 'b0000' ? hanging.promise : undefined,
+    );
+    const running = run({ stop: stop.signal });
+    await vi.waitFor(() => {
+      expect(client.count('create')).toBe(20);
+    });
+    stop.abort();
+    hanging.resolve(undefined);
+    const began = performance.now();
+    await running;
+    expect(performance.now() - began).toBeLessThan(1000);
+    expect(client.count('update')).toBe(0);
+  });
+
+  test('where all creates are under way that there are, statuses are not written one at a time', async () => {
+    const began: number[] = [];
+    const world = passWorld({ backups: backupsNamed(numbered(60)) }, (call) => {
+      // So slow that statuses are overdue when the last create is begun.
+      if (call.verb === 'create') world.clock.now += 1000;
+      if (isStatus(call)) began.push(world.client.count('create'));
+      return undefined;
+    });
+    await world.run();
+    expect(began.filter((creates) => creates === 60).length).toBeGreaterThan(20);
+    expect(world.client.mostAtOnce()).toBe(atOnce);
+  });
+
+  test('one namespace whose creates all hang leaves slots to another', async () => {
+    const slots = slotsOf(16);
+    const hanging = Promise.withResolvers<undefined>();
+    const stuck = passWorld(
+      { backups: backupsNamed(numbered(40)) },
+      (call) => (call.verb === 'create' ? hanging.promise : undefined),
+      { slots },
+    );
+    const running = stuck.run();
+    const neighbour = passWorld({ backups: backupsNamed(numbered(40)) }, undefined, { slots });
+    const results = await neighbour.run();
+    expect(countBy([...results.values()], 'outcome')).toEqual({ created: 40 });
+    expect(neighbour.client.mostAtOnce()).toBe(16 - atOnce);
+    hanging.resolve(undefined);
+    await running;
+  });
+
   test('and no more than a thousand statuses wait, however fast the creates are', async () => {
     const { run, client } = passWorld({ backups: backupsNamed(numbered(1200)) });
     await run();
