@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { connect } from 'node:net';
@@ -36,15 +36,13 @@ async function tunnels(proxy: Server): Promise<{ readonly port: number; readonly
 }
 
 const { cert, key } = selfSigned('localhost');
-const certificate = `${job.kubeconfig}.proxy.pem`;
-await writeFile(certificate, cert);
+const certificate = await job.file('proxy.pem', cert);
 
 /** Asks for a plan by way of the proxy at `url`; returns how that ended and where it should have gone. */
 async function planThrough(url: string, env: Record<string, string> = {}) {
   const config = kubeconfigShape.parse(parse(await readFile(job.kubeconfig, 'utf8')));
   for (const { cluster } of config.clusters) cluster['proxy-url'] = url;
-  const path = `${job.kubeconfig}.proxied`;
-  await writeFile(path, stringify(config), { mode: 0o600 });
+  const path = await job.file('proxied.kubeconfig', stringify(config));
   const servers = config.clusters.map(({ cluster }) => new URL(String(cluster['server'])).host);
   return { ...(await job.command(['plan'], { KUBECONFIG: path, ...env })), servers };
 }
